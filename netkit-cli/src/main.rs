@@ -1,0 +1,3 @@
+//! The `netkit` command line.
+#![forbid(unsafe_code)]
+fn main() {}

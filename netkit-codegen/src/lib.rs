@@ -1,0 +1,2 @@
+//! Code generation behind `netkit::model!`.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Importers into netkit models.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Neural-network kernels: portable, SIMD and bare metal.
+#![no_std]

@@ -1,0 +1,2 @@
+//! The procedural macro behind `netkit::model!`.
+#![forbid(unsafe_code)]

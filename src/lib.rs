@@ -1,0 +1,2 @@
+//! Neural networks embedded into Rust programs at compile time.
+#![no_std]
