@@ -3,3 +3,8 @@
 #![forbid(unsafe_code)]
 #[cfg(feature = "alloc")]
 extern crate alloc;
+
+pub mod graph;
+pub mod op;
+pub mod quant;
+pub mod tensor;

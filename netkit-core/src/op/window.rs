@@ -1,0 +1,170 @@
+//! The geometry every windowed operator shares: a kernel that slides over height and width.
+
+/// A window sliding over an NHWC map (section 5). Output row `o` reads input rows
+/// `o · stride_h − pad_top + i · dilation_h` for `i` in `0..kernel_h`; those outside the map are padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Input height.
+    pub in_h: usize,
+    /// Input width.
+    pub in_w: usize,
+    /// Output height.
+    pub out_h: usize,
+    /// Output width.
+    pub out_w: usize,
+    /// Window height, at least 1.
+    pub kernel_h: usize,
+    /// Window width, at least 1.
+    pub kernel_w: usize,
+    /// Vertical stride, at least 1.
+    pub stride_h: usize,
+    /// Horizontal stride, at least 1.
+    pub stride_w: usize,
+    /// Vertical distance between taps, at least 1. `.nk` files only hold 1.
+    pub dilation_h: usize,
+    /// Horizontal distance between taps, at least 1. `.nk` files only hold 1.
+    pub dilation_w: usize,
+    /// Rows of padding above the map. What lies below follows from `out_h`.
+    pub pad_top: usize,
+    /// Columns of padding left of the map. What lies to the right follows from `out_w`.
+    pub pad_left: usize,
+}
+
+/// Padding on the four sides of a map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Padding {
+    /// Rows above.
+    pub top: u32,
+    /// Columns to the left.
+    pub left: u32,
+    /// Rows below.
+    pub bottom: u32,
+    /// Columns to the right.
+    pub right: u32,
+}
+
+impl Padding {
+    /// The same padding at start and end of each axis.
+    #[must_use]
+    pub const fn symmetric(vertical: u32, horizontal: u32) -> Self {
+        Self { top: vertical, left: horizontal, bottom: vertical, right: horizontal }
+    }
+}
+
+/// `⌊(in + start + end − kernel) / stride⌋ + 1`; `None` where the window does not fit the padded input
+/// or kernel or stride is 0 (section 5).
+#[must_use]
+pub const fn output_size(
+    input: u32,
+    kernel: u32,
+    stride: u32,
+    start: u32,
+    end: u32,
+) -> Option<u32> {
+    let padded = input as u64 + start as u64 + end as u64;
+    if kernel == 0 || stride == 0 || padded < kernel as u64 {
+        return None;
+    }
+    let size = (padded - kernel as u64) / stride as u64 + 1;
+    if size > u32::MAX as u64 { None } else { Some(size as u32) }
+}
+
+impl Window {
+    /// A window without dilation over an `in_h × in_w` map; `None` where it does not fit.
+    #[must_use]
+    pub const fn new(
+        input: (usize, usize),
+        kernel: (u32, u32),
+        stride: u32,
+        padding: Padding,
+    ) -> Option<Self> {
+        let (in_h, in_w) = input;
+        if in_h > u32::MAX as usize || in_w > u32::MAX as usize {
+            return None;
+        }
+        let Some(out_h) = output_size(in_h as u32, kernel.0, stride, padding.top, padding.bottom)
+        else {
+            return None;
+        };
+        let Some(out_w) = output_size(in_w as u32, kernel.1, stride, padding.left, padding.right)
+        else {
+            return None;
+        };
+        Some(Self {
+            in_h,
+            in_w,
+            out_h: out_h as usize,
+            out_w: out_w as usize,
+            kernel_h: kernel.0 as usize,
+            kernel_w: kernel.1 as usize,
+            stride_h: stride as usize,
+            stride_w: stride as usize,
+            dilation_h: 1,
+            dilation_w: 1,
+            pad_top: padding.top as usize,
+            pad_left: padding.left as usize,
+        })
+    }
+
+    /// Number of input pixels.
+    #[must_use]
+    pub const fn in_pixels(&self) -> usize {
+        self.in_h * self.in_w
+    }
+
+    /// Number of output pixels.
+    #[must_use]
+    pub const fn out_pixels(&self) -> usize {
+        self.out_h * self.out_w
+    }
+
+    /// Number of taps of the kernel.
+    #[must_use]
+    pub const fn taps(&self) -> usize {
+        self.kernel_h * self.kernel_w
+    }
+
+    /// Whether output pixel `i` reads input pixel `i` and nothing else: a 1×1 kernel, stride 1, no
+    /// padding.
+    #[must_use]
+    pub const fn is_pointwise(&self) -> bool {
+        self.kernel_h == 1
+            && self.kernel_w == 1
+            && self.stride_h == 1
+            && self.stride_w == 1
+            && self.pad_top == 0
+            && self.pad_left == 0
+            && self.in_h == self.out_h
+            && self.in_w == self.out_w
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_sizes_round_down() {
+        assert_eq!(output_size(28, 3, 1, 0, 0), Some(26));
+        assert_eq!(output_size(28, 3, 2, 1, 1), Some(14));
+        assert_eq!(output_size(5, 2, 3, 0, 1), Some(2));
+    }
+
+    #[test]
+    fn windows_that_do_not_fit_are_refused() {
+        // C's truncating division makes 1 of (3 − 4) / 2 + 1.
+        assert_eq!(output_size(3, 4, 2, 0, 0), None);
+        assert_eq!(output_size(3, 0, 1, 0, 0), None);
+        assert_eq!(output_size(3, 3, 0, 0, 0), None);
+        assert_eq!(output_size(u32::MAX, 1, 1, u32::MAX, u32::MAX), None);
+    }
+
+    #[test]
+    fn padding_makes_a_one_by_one_kernel_more_than_pointwise() {
+        let plain = Window::new((4, 4), (1, 1), 1, Padding::default()).unwrap();
+        let padded = Window::new((4, 4), (1, 1), 1, Padding::symmetric(1, 1)).unwrap();
+        assert!(plain.is_pointwise());
+        assert!(!padded.is_pointwise());
+        assert_eq!(padded.out_h, 6);
+    }
+}
