@@ -6,5 +6,6 @@ extern crate alloc;
 
 pub mod graph;
 pub mod op;
+pub mod plan;
 pub mod quant;
 pub mod tensor;
