@@ -3,6 +3,8 @@
 //! A quantized value `q` stands for the real number `scale · (q − zero_point)`. Sections cited are
 //! those of the format specification (`docs/format.md`).
 
+use crate::op::Activation;
+
 /// How int8 values of one tensor map to real numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quant {
@@ -123,7 +125,7 @@ pub const fn rounding_divide_by_power_of_two(x: i32, exponent: i32) -> i32 {
     let mask = ((1i64 << exponent) - 1) as i32;
     let remainder = x & mask;
     let threshold = (mask >> 1) + (x < 0) as i32;
-    (x >> if exponent > 31 { 31 } else { exponent }) + (remainder > threshold) as i32
+    (x >> exponent) + (remainder > threshold) as i32
 }
 
 /// How an int32 accumulator becomes an int8 output: `clamp(mbqm(acc) + zero_point, low, high)`.
@@ -135,6 +137,30 @@ pub struct OutputStage {
     pub low: i8,
     /// Upper clamp; relu6 lowers it.
     pub high: i8,
+}
+
+impl OutputStage {
+    /// The clamp range of a fused activation (section 8.4); `None` for those that int8 arithmetic
+    /// cannot fuse (section 8.6).
+    #[must_use]
+    pub fn new(output: Quant, activation: Activation) -> Option<Self> {
+        let zero_point = output.zero_point;
+        let floor = zero_point.clamp(-128, 127) as i8;
+        let (low, high) = match activation {
+            Activation::None => (i8::MIN, i8::MAX),
+            Activation::Relu => (floor, i8::MAX),
+            Activation::Relu6 => {
+                let steps = 6.0 / f64::from(output.scale);
+                // Casts truncate and saturate: half rounds away from zero, and a tiny scale ends at 127.
+                let whole = steps as i32;
+                let rounded = whole.saturating_add((steps - f64::from(whole) >= 0.5) as i32);
+                let six = rounded.saturating_add(zero_point).clamp(i32::from(floor), 127);
+                (floor, six as i8)
+            }
+            _ => return None,
+        };
+        Some(Self { zero_point, low, high })
+    }
 }
 
 /// `clamp(multiplier · accumulator + zero_point, low, high)` (section 8.4).
@@ -149,6 +175,200 @@ pub const fn requantize(accumulator: i32, multiplier: Multiplier, stage: OutputS
     } else {
         value as i8
     }
+}
+
+/// `sum / count` to the nearest integer, ties away from zero: the mean of raw int8 values of one
+/// average-pooling window (section 8.5). `count` must be positive.
+#[must_use]
+#[inline(always)]
+pub const fn rounding_mean(sum: i32, count: i32) -> i8 {
+    let half = count / 2;
+    let mean = if sum > 0 { (sum + half) / count } else { (sum - half) / count };
+    if mean < -128 {
+        -128
+    } else if mean > 127 {
+        127
+    } else {
+        mean as i8
+    }
+}
+
+/// The element-wise sum of two quantized tensors (section 8.7).
+///
+/// Both inputs are brought to a common scale, twice the larger of theirs, with 20 fractional bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddStage {
+    /// Zero points of the two inputs.
+    pub input_zero_points: [i32; 2],
+    /// From each input's scale to the common one; never above 1/2.
+    pub input_multipliers: [Multiplier; 2],
+    /// From the common scale and its fractional bits to the output's scale.
+    pub output_multiplier: Multiplier,
+    /// Zero point and clamp of the output.
+    pub output: OutputStage,
+}
+
+impl AddStage {
+    const FRACTIONAL_BITS: i32 = 20;
+
+    /// The parameters of `left + right`; `None` where [`OutputStage::new`] knows no such activation.
+    #[must_use]
+    pub fn new(left: Quant, right: Quant, output: Quant, activation: Activation) -> Option<Self> {
+        let (left_scale, right_scale) = (f64::from(left.scale), f64::from(right.scale));
+        let common = 2.0 * if left_scale > right_scale { left_scale } else { right_scale };
+        let unit = f64::from(1 << Self::FRACTIONAL_BITS);
+        Some(Self {
+            input_zero_points: [left.zero_point, right.zero_point],
+            input_multipliers: [
+                Multiplier::from_real(left_scale / common),
+                Multiplier::from_real(right_scale / common),
+            ],
+            output_multiplier: Multiplier::from_real(common / (unit * f64::from(output.scale))),
+            output: OutputStage::new(output, activation)?,
+        })
+    }
+
+    /// One input, `0` or `1`, at the common scale.
+    #[must_use]
+    #[inline(always)]
+    pub const fn widen(&self, input: usize, value: i8) -> i32 {
+        let steps = value as i32 - self.input_zero_points[input];
+        self.input_multipliers[input].apply(steps << Self::FRACTIONAL_BITS)
+    }
+
+    /// The sum of two values.
+    #[must_use]
+    #[inline(always)]
+    pub const fn apply(&self, left: i8, right: i8) -> i8 {
+        let sum = self.widen(0, left).wrapping_add(self.widen(1, right));
+        requantize(sum, self.output_multiplier, self.output)
+    }
+}
+
+/// Fixed-point softmax over int8 logits; the output is quantized as [`Quant::SOFTMAX`] (section 8.8).
+///
+/// The exponential of a difference to the largest logit and the reciprocal of the sum are computed in
+/// Q0.31, the same on every machine. A row has at most [`SoftmaxStage::MAX_LEN`] logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoftmaxStage {
+    /// From logit steps to Q5.26.
+    pub multiplier: Multiplier,
+    /// Logits further below the largest than this are zero.
+    pub min_difference: i32,
+}
+
+impl SoftmaxStage {
+    /// The longest row: more equal logits would overflow the sum.
+    pub const MAX_LEN: usize = 4095;
+
+    /// The parameters for logits of a scale.
+    #[must_use]
+    pub fn new(logit_scale: f32) -> Self {
+        let scaled = f64::from(logit_scale) * f64::from(1 << 26);
+        let limit = f64::from(i32::MAX);
+        let multiplier = Multiplier::from_real(if scaled < limit { scaled } else { limit });
+        // ⌊31 · 2^26 / 2^shift⌋, kept within i32: no difference is below −255.
+        let radius = if multiplier.shift >= 0 {
+            (31i64 << 26) >> multiplier.shift
+        } else {
+            ((31i64 << 26) << -multiplier.shift).min(i64::from(i32::MAX))
+        };
+        Self { multiplier, min_difference: -(radius as i32) }
+    }
+
+    /// `e^difference` in Q0.31 for a difference to the largest logit, from `min_difference` to 0.
+    #[must_use]
+    #[inline(always)]
+    pub const fn exp(&self, difference: i32) -> i32 {
+        exp_of_non_positive(self.multiplier.apply(difference))
+    }
+
+    /// What an exponential adds to the sum: 12 integer bits make room for 4095 ones.
+    #[must_use]
+    #[inline(always)]
+    pub const fn term(exp: i32) -> i32 {
+        rounding_divide_by_power_of_two(exp, 12)
+    }
+
+    /// The factor that turns an exponential into an output, from the sum of all terms.
+    #[must_use]
+    pub const fn normaliser(sum: i32) -> SoftmaxNormaliser {
+        let headroom = sum.leading_zeros();
+        // sum · 2^headroom is 1 + f with f in [0, 1) as Q0.31; `half` is (1 + f) / 2.
+        let fraction = ((sum as u32) << headroom).wrapping_sub(1 << 31) as i64;
+        let half = ((fraction + (1 << 31)) >> 1) as i32;
+        // Newton's iteration for 1 / half in Q2.29, from the line 48/17 − 32/17 · half.
+        let mut x = 1_515_870_810_i32
+            .wrapping_add(saturating_rounding_doubling_high_mul(half, -1_010_580_540));
+        let mut step = 0;
+        while step < 3 {
+            let error = (1 << 29) - saturating_rounding_doubling_high_mul(half, x);
+            let delta = saturating_rounding_doubling_high_mul(x, error).saturating_mul(4);
+            x = x.wrapping_add(delta);
+            step += 1;
+        }
+        SoftmaxNormaliser { reciprocal: x.saturating_mul(2), shift: 35 - headroom as i32 }
+    }
+}
+
+/// The reciprocal of a softmax's sum, see [`SoftmaxStage::normaliser`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoftmaxNormaliser {
+    /// In Q0.31.
+    pub reciprocal: i32,
+    /// Right shift to the output's scale.
+    pub shift: i32,
+}
+
+impl SoftmaxNormaliser {
+    /// The output that belongs to an exponential.
+    #[must_use]
+    #[inline(always)]
+    pub const fn apply(&self, exp: i32) -> i8 {
+        let scaled = saturating_rounding_doubling_high_mul(self.reciprocal, exp);
+        // Sums of 1024 and more ask for shifts past 31, which leave less than half a step.
+        let steps =
+            if self.shift > 31 { 0 } else { rounding_divide_by_power_of_two(scaled, self.shift) };
+        let value = steps - 128;
+        if value < -128 {
+            -128
+        } else if value > 127 {
+            127
+        } else {
+            value as i8
+        }
+    }
+}
+
+/// `e^v` in Q0.31 for `v ≤ 0` in Q5.26 (section 8.8).
+#[must_use]
+#[inline(always)]
+pub const fn exp_of_non_positive(v: i32) -> i32 {
+    // e^(−1/8), and 1/3 in Q0.31.
+    const EXP_MINUS_EIGHTH: i32 = 1_895_147_668;
+    const THIRD: i32 = 715_827_883;
+    /// `e^(−2^k)` in Q0.31 for k = −2..=4.
+    const POWERS: [i32; 7] =
+        [1_672_461_947, 1_302_514_674, 790_015_084, 290_630_308, 39_332_535, 720_401, 242];
+    // v = modulus − remainder, modulus in [−1/4, 0) and remainder a multiple of 1/4. The polynomial is
+    // a Taylor series about −1/8; the remainder's bits select factors.
+    let modulus = (v & ((1 << 24) - 1)) - (1 << 24);
+    let remainder = modulus.wrapping_sub(v);
+    let x = modulus * 32 + (1 << 28);
+    let x2 = saturating_rounding_doubling_high_mul(x, x);
+    let x3 = saturating_rounding_doubling_high_mul(x2, x);
+    let x4 = saturating_rounding_doubling_high_mul(x2, x2);
+    let t = rounding_divide_by_power_of_two(x4, 2) + x3;
+    let t = saturating_rounding_doubling_high_mul(t, THIRD) + x2;
+    let t = x + rounding_divide_by_power_of_two(t, 1);
+    let mut y = EXP_MINUS_EIGHTH + saturating_rounding_doubling_high_mul(EXP_MINUS_EIGHTH, t);
+    let mut bit = 0;
+    while bit < POWERS.len() {
+        let scaled = saturating_rounding_doubling_high_mul(y, POWERS[bit]);
+        y = if remainder & (1 << (24 + bit)) != 0 { scaled } else { y };
+        bit += 1;
+    }
+    if v == 0 { i32::MAX } else { y }
 }
 
 #[cfg(test)]
@@ -222,6 +442,98 @@ mod tests {
         assert_eq!(m(-31).apply(i32::MIN), -1);
         assert_eq!(m(-30).apply(1 << 29), 1);
         assert_eq!(m(-30).apply(-(1 << 29)), -1);
+    }
+
+    #[test]
+    fn clamps_of_section_12() {
+        let stage = |activation, scale, zero_point| {
+            let stage = OutputStage::new(Quant { scale, zero_point }, activation).unwrap();
+            (stage.low, stage.high)
+        };
+        assert_eq!(stage(Activation::None, 0.05, 5), (-128, 127));
+        assert_eq!(stage(Activation::Relu6, 0.05, -128), (-128, -8));
+        assert_eq!(stage(Activation::Relu6, 0.02, -128), (-128, 127));
+        assert_eq!(stage(Activation::Relu, 0.02, -10), (-10, 127));
+        // 6 / 4 = 1.5 rounds away from zero.
+        assert_eq!(stage(Activation::Relu6, 0.75, 0), (0, 8));
+        assert_eq!(stage(Activation::Relu6, 4.0, 100), (100, 102));
+        assert_eq!(stage(Activation::Relu6, 100.0, 127), (127, 127));
+        assert_eq!(stage(Activation::Relu6, f32::MIN_POSITIVE, 127), (127, 127));
+    }
+
+    #[test]
+    fn activations_without_an_integer_form_are_refused() {
+        let quant = Quant { scale: 1.0, zero_point: 0 };
+        for activation in [Activation::Sigmoid, Activation::Tanh, Activation::LeakyRelu(0.5)] {
+            assert_eq!(OutputStage::new(quant, activation), None);
+            assert_eq!(AddStage::new(quant, quant, quant, activation), None);
+        }
+    }
+
+    #[test]
+    fn means_of_section_12() {
+        for (values, mean) in [
+            (&[3, -2][..], 1),
+            (&[-5, -4, -4, -5], -5),
+            (&[-3, -3, -2, -2], -3),
+            (&[3, 3, 2, 2], 3),
+            (&[1, 0, 0, 0], 0),
+            (&[-128; 9], -128),
+            (&[127; 9], 127),
+        ] {
+            assert_eq!(rounding_mean(values.iter().sum(), values.len() as i32), mean, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn sums_of_section_12() {
+        let left = Quant { scale: 0.02, zero_point: -3 };
+        let right = Quant { scale: 0.05, zero_point: 10 };
+        let output = Quant { scale: 0.06, zero_point: -1 };
+        let stage = AddStage::new(left, right, output, Activation::None).unwrap();
+        let sums: Vec<i8> = [(-128, 127), (-5, 4), (0, 0), (1, -1), (100, 100), (127, 127)]
+            .map(|(a, b)| stage.apply(a, b))
+            .to_vec();
+        assert_eq!(sums, [55, -7, -8, -9, 108, 127]);
+    }
+
+    fn softmax(logits: &[i8], scale: f32) -> Vec<i8> {
+        let stage = SoftmaxStage::new(scale);
+        let max = i32::from(*logits.iter().max().unwrap());
+        let exps = logits.iter().map(|&q| i32::from(q) - max).map(|difference| {
+            if difference < stage.min_difference { None } else { Some(stage.exp(difference)) }
+        });
+        let sum = exps.clone().flatten().map(SoftmaxStage::term).sum();
+        let normaliser = SoftmaxStage::normaliser(sum);
+        exps.map(|exp| exp.map_or(-128, |exp| normaliser.apply(exp))).collect()
+    }
+
+    #[test]
+    fn softmax_of_section_12() {
+        for (scale, expected) in [
+            (1.0, [-128, -128, -128, -101, -101, 73]),
+            (0.75, [-128, -128, -127, -89, -89, 48]),
+            (0.3, [-128, -122, -114, -66, -66, -15]),
+            (0.1, [-128, -101, -92, -68, -68, -55]),
+            (0.05, [-128, -90, -84, -72, -72, -66]),
+            (0.004, [-101, -83, -83, -82, -82, -81]),
+            (0.0039, [-101, -83, -83, -82, -82, -82]),
+            (0.001, [-90, -85, -85, -84, -84, -84]),
+        ] {
+            assert_eq!(softmax(&[-128, -3, 0, 5, 5, 7], scale), expected, "{scale}");
+        }
+    }
+
+    /// The longest row of equal logits, and scales at both ends, stay within 32 bits.
+    #[test]
+    fn softmax_survives_extremes() {
+        assert_eq!(softmax(&[3], 1.0), [127]);
+        for (len, expected) in [(255, -127), (511, -127), (512, -128), (1025, -128), (4095, -128)] {
+            let outputs = softmax(&std::vec![5; len], 1.0);
+            assert!(outputs.iter().all(|&q| q == expected), "{len}: {}", outputs[0]);
+        }
+        assert_eq!(softmax(&[-128, 127], f32::MAX), [-128, 127]);
+        assert_eq!(softmax(&[-128, 127], f32::MIN_POSITIVE), [0, 0]);
     }
 
     #[test]
