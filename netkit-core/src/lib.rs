@@ -4,6 +4,9 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+pub mod bytes;
+pub mod diag;
+pub mod format;
 pub mod graph;
 pub mod op;
 pub mod plan;

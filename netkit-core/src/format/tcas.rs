@@ -1,0 +1,361 @@
+//! The TCAS section (section 9): inputs with the outputs that the model gave where it was made.
+
+use core::ops::ControlFlow;
+
+use super::{Flow, NkFile, stop};
+use crate::bytes::{Packed, Reader};
+use crate::diag::{Code, Diagnostic, Sink, Site, Value};
+
+/// The first four bytes of the section.
+pub const TCAS_MAGIC: [u8; 4] = *b"TCAS";
+/// The most cases a file may have.
+pub const MAX_CASES: u32 = 16;
+/// The most bytes the name of a case may have.
+pub const MAX_NAME_BYTES: u8 = 127;
+/// The most input values, and the most output values, a case may have.
+pub const MAX_CASE_VALUES: u32 = 16384;
+/// Bytes of the section before its cases.
+const PREFIX_BYTES: usize = 12;
+
+/// The input of a test case.
+#[derive(Clone, Copy, Debug)]
+pub enum CaseInput<'a> {
+    /// Of a float model.
+    F32(Packed<'a, f32>),
+    /// Of an int8 model.
+    I8(Packed<'a, i8>),
+}
+
+impl CaseInput<'_> {
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::I8(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none, which no file has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A test case: an input, the output it must give, and the class of the input.
+#[derive(Clone, Copy, Debug)]
+pub struct TestCase<'a> {
+    /// The place in the section, from 0.
+    pub index: u16,
+    /// The offset of the case in the file.
+    pub offset: u64,
+    /// What the case is called.
+    pub name: &'a str,
+    /// The class, if the case has one.
+    pub label: Option<u32>,
+    /// The offset of the label in the file.
+    pub label_offset: u64,
+    /// The input, flat and row-major.
+    pub input: CaseInput<'a>,
+    /// The offset of the number of input values in the file; the values follow it.
+    pub input_offset: u64,
+    /// The output, flat and row-major; of int8 models too in real numbers.
+    pub expected: Packed<'a, f32>,
+    /// The offset of the number of output values in the file; the values follow it.
+    pub expected_offset: u64,
+}
+
+impl TestCase<'_> {
+    /// This case, for a diagnostic.
+    pub const fn site(&self) -> Site {
+        Site::byte(self.offset).case(self.index)
+    }
+}
+
+/// Where the section lies in a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Section {
+    /// The offset of the first case.
+    cases: usize,
+    count: u16,
+    /// How far an output may be off, absolutely.
+    pub(super) tolerance: f32,
+}
+
+/// The test cases of a file in order.
+#[derive(Clone, Debug)]
+pub struct TestCases<'a> {
+    reader: Reader<'a>,
+    index: u16,
+    count: u16,
+    int8: bool,
+}
+
+impl<'a> TestCases<'a> {
+    pub(super) fn new(bytes: &'a [u8], section: Option<Section>, int8: bool) -> Self {
+        let reader = section.and_then(|section| Reader::at(bytes, section.cases));
+        Self {
+            reader: reader.unwrap_or(Reader::new(&[])),
+            index: 0,
+            count: section.map_or(0, |section| section.count),
+            int8,
+        }
+    }
+}
+
+impl<'a> Iterator for TestCases<'a> {
+    type Item = TestCase<'a>;
+
+    fn next(&mut self) -> Option<TestCase<'a>> {
+        if self.index == self.count {
+            return None;
+        }
+        let raw = Raw::read(&mut self.reader, self.int8).ok()?;
+        let index = self.index;
+        self.index += 1;
+        Some(TestCase {
+            index,
+            offset: raw.offset,
+            name: core::str::from_utf8(raw.name).ok()?,
+            label: u32::try_from(raw.label).ok(),
+            label_offset: raw.label_offset,
+            input: raw.input,
+            input_offset: raw.input_offset,
+            expected: raw.expected,
+            expected_offset: raw.expected_offset,
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::from(self.count - self.index);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for TestCases<'_> {}
+
+/// A case as it stands in the file; only its sizes are known to be right.
+struct Raw<'a> {
+    offset: u64,
+    name: &'a [u8],
+    padding: &'a [u8],
+    padding_offset: u64,
+    label: i32,
+    label_offset: u64,
+    input: CaseInput<'a>,
+    input_offset: u64,
+    expected: Packed<'a, f32>,
+    expected_offset: u64,
+}
+
+/// Why a case cannot be read. No case behind it can be found either.
+struct Broken {
+    code: Code,
+    offset: u64,
+    field: &'static str,
+    found: Value,
+    expected: Value,
+}
+
+impl<'a> Raw<'a> {
+    fn read(reader: &mut Reader<'a>, int8: bool) -> Result<Self, Broken> {
+        let offset = reader.offset() as u64;
+        let length = take(reader, 1)?[0];
+        if length == 0 || length > MAX_NAME_BYTES {
+            return Err(Broken {
+                code: Code::CaseNameLength,
+                offset,
+                field: "name_len",
+                found: Value::integer(length),
+                expected: Value::Between(1, MAX_NAME_BYTES.into()),
+            });
+        }
+        let length = usize::from(length);
+        let name = take(reader, length)?;
+        let padding_offset = reader.offset() as u64;
+        let padding = take(reader, (1 + length).next_multiple_of(4) - (1 + length))?;
+        let label_offset = reader.offset() as u64;
+        let label = i32::from_le_bytes(word(reader)?);
+        let input_offset = reader.offset() as u64;
+        let input_count = count(reader, "input_count")?;
+        let input = if int8 {
+            CaseInput::I8(Packed::new(take(reader, input_count)?))
+        } else {
+            CaseInput::F32(Packed::new(take(reader, 4 * input_count)?))
+        };
+        let expected_offset = reader.offset() as u64;
+        let expected_count = count(reader, "output_count")?;
+        let expected = Packed::new(take(reader, 4 * expected_count)?);
+        Ok(Self {
+            offset,
+            name,
+            padding,
+            padding_offset,
+            label,
+            label_offset,
+            input,
+            input_offset,
+            expected,
+            expected_offset,
+        })
+    }
+}
+
+fn take<'a>(reader: &mut Reader<'a>, needed: usize) -> Result<&'a [u8], Broken> {
+    let left = reader.remaining();
+    reader.take(needed).ok_or(Broken {
+        code: Code::CasesTruncated,
+        offset: reader.offset() as u64,
+        field: "",
+        found: Value::Count(left as u64, "byte"),
+        expected: Value::Count(needed as u64, "byte"),
+    })
+}
+
+fn word(reader: &mut Reader<'_>) -> Result<[u8; 4], Broken> {
+    let bytes = take(reader, 4)?;
+    Ok([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+fn count(reader: &mut Reader<'_>, field: &'static str) -> Result<usize, Broken> {
+    let offset = reader.offset() as u64;
+    let count = u32::from_le_bytes(word(reader)?);
+    if count == 0 || count > MAX_CASE_VALUES {
+        return Err(Broken {
+            code: Code::CaseValueCount,
+            offset,
+            field,
+            found: Value::integer(count),
+            expected: Value::Between(1, MAX_CASE_VALUES.into()),
+        });
+    }
+    Ok(count as usize)
+}
+
+/// Reads past the section and reports what is wrong with it by itself.
+pub(super) fn check(
+    reader: &mut Reader<'_>,
+    file: &NkFile<'_>,
+    sink: &mut dyn Sink,
+) -> Flow<Section> {
+    let offset = reader.offset() as u64;
+    let left = reader.remaining();
+    let Some((magic, count, tolerance)) = read_prefix(reader) else {
+        return stop(
+            sink,
+            Diagnostic::new(Code::CasesTruncated, Site::byte(offset))
+                .found(Value::Count(left as u64, "byte"))
+                .expected(Value::Count(PREFIX_BYTES as u64, "byte")),
+        );
+    };
+    if magic != TCAS_MAGIC {
+        return stop(
+            sink,
+            Diagnostic::new(Code::CasesMagic, Site::byte(offset))
+                .found(Value::Bytes(magic))
+                .expected(Value::Bytes(TCAS_MAGIC)),
+        );
+    }
+    if count == 0 || count > MAX_CASES {
+        return stop(
+            sink,
+            Diagnostic::new(Code::CaseCount, Site::byte(offset + 4))
+                .field("case_count")
+                .found(Value::integer(count))
+                .expected(Value::Between(1, MAX_CASES.into())),
+        );
+    }
+    if !(tolerance.is_finite() && tolerance >= 0.0) {
+        sink.report(
+            Diagnostic::new(Code::CaseTolerance, Site::byte(offset + 8))
+                .field("tolerance")
+                .found(Value::Float(tolerance))
+                .expected(Value::Text("a finite number of at least 0")),
+        )?;
+    }
+    let mut names: [&[u8]; MAX_CASES as usize] = [&[]; MAX_CASES as usize];
+    let cases = reader.offset();
+    let count = count as u16;
+    for index in 0..count {
+        let case = match Raw::read(reader, file.header.flags.has_int8_cases()) {
+            Ok(case) => case,
+            Err(broken) => {
+                return stop(
+                    sink,
+                    Diagnostic::new(broken.code, Site::byte(broken.offset).case(index))
+                        .field(broken.field)
+                        .found(broken.found)
+                        .expected(broken.expected),
+                );
+            }
+        };
+        check_case(&case, index, &names, sink)?;
+        if let Some(slot) = names.get_mut(usize::from(index)) {
+            *slot = case.name;
+        }
+    }
+    ControlFlow::Continue(Section { cases, count, tolerance })
+}
+
+fn read_prefix(reader: &mut Reader<'_>) -> Option<([u8; 4], u32, f32)> {
+    let mut prefix = Reader::new(reader.take(PREFIX_BYTES)?);
+    Some((prefix.array()?, prefix.u32()?, prefix.f32()?))
+}
+
+/// `names` holds those of the cases before, then empty ones, which no case has.
+fn check_case(case: &Raw<'_>, index: u16, names: &[&[u8]], sink: &mut dyn Sink) -> Flow {
+    let site = Site::FILE.case(index);
+    let name_site = site.at(case.offset + 1);
+    let fault = match core::str::from_utf8(case.name) {
+        Ok(_) => case.name.contains(&0).then_some("has a NUL"),
+        Err(_) => Some("is not UTF-8"),
+    };
+    if let Some(fault) = fault {
+        sink.report(
+            Diagnostic::new(Code::CaseNameText, name_site)
+                .found(Value::Text(fault))
+                .expected(Value::Text("UTF-8 without NUL")),
+        )?;
+    }
+    if let Some(other) = names.iter().position(|name| *name == case.name) {
+        sink.report(
+            Diagnostic::new(Code::CaseDuplicate, name_site).found(Value::Integer(other as i64)),
+        )?;
+    }
+    let padding = 0..case.padding.len();
+    super::check_zero(
+        case.padding,
+        padding,
+        "padding bytes of the name",
+        site,
+        case.padding_offset,
+        Code::Reserved,
+        sink,
+    )?;
+    if case.label < -1 {
+        sink.report(
+            Diagnostic::new(Code::CaseLabel, site.at(case.label_offset))
+                .field("label")
+                .found(Value::integer(case.label))
+                .expected(Value::Text("a class or -1 for none")),
+        )?;
+    }
+    let input = match case.input {
+        CaseInput::F32(values) => values,
+        CaseInput::I8(_) => Packed::new(&[]),
+    };
+    for (field, values, offset) in [
+        ("input value", input, case.input_offset),
+        ("expected value", case.expected, case.expected_offset),
+    ] {
+        let bad = values.first_non_finite().and_then(|index| Some((index, values.get(index)?)));
+        if let Some((index, value)) = bad {
+            sink.report(
+                Diagnostic::new(Code::Finite, site.at(offset + 4 + 4 * index as u64))
+                    .field(field)
+                    .found(Value::Float(value))
+                    .expected(Value::Text("a finite number")),
+            )?;
+        }
+    }
+    ControlFlow::Continue(())
+}

@@ -1,0 +1,24 @@
+//! Every shipped file reads without a word, and its views hold what the format's description says of it.
+#![cfg(feature = "alloc")]
+
+mod format_support;
+
+use format_support::model_files;
+use netkit_core::diag::Diagnostics;
+use netkit_core::format::NkFile;
+
+#[test]
+fn every_file_reads_without_a_diagnostic() {
+    for (name, bytes) in model_files() {
+        let mut sink = Diagnostics::new();
+        let file = NkFile::parse(&bytes, &mut sink);
+        assert!(sink.is_empty(), "{name}: {}", sink.as_slice()[0]);
+        let file = file.unwrap();
+        assert_eq!(file.layers().count(), file.header().layer_count as usize, "{name}");
+        assert_eq!(file.pairs().count(), file.header().pair_count as usize, "{name}");
+        let used: u32 = file.layers().map(|layer| layer.pair_count).sum();
+        assert_eq!(used, file.header().pair_count, "{name}");
+        assert_eq!(file.tolerance().is_some(), file.cases().len() > 0, "{name}");
+        assert_eq!(file.cases().count(), file.cases().len(), "{name}");
+    }
+}
