@@ -94,11 +94,11 @@ impl<'a> Pairs<'a> {
     pub(super) fn new(file: &NkFile<'a>) -> Self {
         let count = file.header.pair_count as u16;
         let biases_at = file.catalog_offset + usize::from(count) * DESCRIPTOR_BYTES;
-        let end = Reader::new(&[]);
+        let reader = |at| Reader::at(file.bytes, at).unwrap_or(Reader::new(&[]));
         Self {
             bytes: file.bytes,
-            weights: Reader::at(file.bytes, file.catalog_offset).unwrap_or(end),
-            biases: Reader::at(file.bytes, biases_at).unwrap_or(end),
+            weights: reader(file.catalog_offset),
+            biases: reader(biases_at),
             weight_offset: file.payload_offset as u64,
             bias_offset: file.biases_offset() as u64,
             index: 0,
