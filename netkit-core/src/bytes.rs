@@ -1,12 +1,14 @@
-//! Reading little-endian bytes: a cursor whose every step is checked, and borrowed views of packed numbers.
+//! Reading little-endian bytes: a cursor whose every step is checked, and borrowed views of packed
+//! numbers.
 //!
-//! Nothing in a model file is trusted to be aligned: an int8 test input shifts everything behind it by 1 to 3
-//! bytes. Numbers are therefore assembled from bytes, never cast.
+//! Nothing in a model file is trusted to be aligned: an int8 test input shifts everything behind it
+//! by 1 to 3 bytes. Numbers are therefore assembled from bytes, never cast.
 
 use core::fmt;
 use core::marker::PhantomData;
 
-/// A cursor over the bytes of a file. A read past the end gives `None` and leaves the cursor where it was.
+/// A cursor over the bytes of a file. A read past the end gives `None` and leaves the cursor where
+/// it was.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -19,7 +21,8 @@ impl<'a> Reader<'a> {
         Self { bytes, offset: 0 }
     }
 
-    /// A cursor at `offset`, or `None` where that lies behind the end. At the end exactly is allowed.
+    /// A cursor at `offset`, or `None` where that lies behind the end. At the end exactly is
+    /// allowed.
     pub fn at(bytes: &'a [u8], offset: usize) -> Option<Self> {
         (offset <= bytes.len()).then_some(Self { bytes, offset })
     }
@@ -78,7 +81,8 @@ pub trait Number: Copy + private::Sealed {
     /// Bytes of one value.
     const BYTES: usize;
 
-    /// The value stored in the first [`BYTES`](Self::BYTES) of `bytes`, or `None` where there are fewer.
+    /// The value stored in the first [`BYTES`](Self::BYTES) of `bytes`, or `None` where there are
+    /// fewer.
     fn read(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -192,8 +196,9 @@ impl<T: Number + fmt::Debug> fmt::Debug for Packed<'_, T> {
 impl Packed<'_, f32> {
     /// The index of the first value that is infinite or not a number.
     pub fn first_non_finite(&self) -> Option<usize> {
-        // An all-ones exponent is the top seven bits of the last byte and the top bit of the one before. Looking at
-        // single bytes keeps the scan of a large model cheap in builds without optimisation.
+        // An all-ones exponent is the top seven bits of the last byte and the top bit of the one
+        // before. Looking at single bytes keeps the scan of a large model cheap in builds without
+        // optimisation.
         self.bytes.chunks_exact(4).position(|chunk| chunk[3] & 0x7f == 0x7f && chunk[2] & 0x80 != 0)
     }
 }

@@ -1,9 +1,11 @@
-//! What is said about a model that cannot be used: the same words from the macro, the command line and the loader.
+//! What is said about a model that cannot be used: the same words from the macro, the command line
+//! and the loader.
 //!
-//! A [`Diagnostic`] is a [`Code`] (which rule was broken), a [`Site`] (where), and the two values that disagree.
-//! It owns nothing and allocates nothing; [`Display`](core::fmt::Display) puts the sentence together from the table
-//! in [`Code`]. Checks hand diagnostics to a [`Sink`] and carry on where that makes sense, so that a build shows
-//! everything that is wrong with a model at once while a device stops at the first.
+//! A [`Diagnostic`] is a [`Code`] (which rule was broken), a [`Site`] (where), and the two values
+//! that disagree. It owns nothing and allocates nothing; [`Display`](core::fmt::Display) puts the
+//! sentence together from the table in [`Code`]. Checks hand diagnostics to a [`Sink`] and carry on
+//! where that makes sense, so that a build shows everything that is wrong with a model at once
+//! while a device stops at the first.
 
 mod code;
 mod site;
@@ -23,7 +25,8 @@ pub struct Diagnostic {
     pub code: Code,
     /// Where in the model.
     pub site: Site,
-    /// The part of the site that the rule is about, in the words of the format: `stride`, `alpha`, `version`.
+    /// The part of the site that the rule is about, in the words of the format: `stride`, `alpha`,
+    /// `version`.
     pub field: &'static str,
     /// What the file holds.
     pub found: Value,
@@ -64,7 +67,8 @@ impl Diagnostic {
     }
 }
 
-/// The site and the sentence, without code and hint: `layer 3 (conv2d), byte 0x5c: stride is 0, expected at least 1`.
+/// The site and the sentence, without code and hint: `layer 3 (conv2d), byte 0x5c: stride is 0,
+/// expected at least 1`.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.site.is_whole_file() {
@@ -78,7 +82,8 @@ impl core::error::Error for Diagnostic {}
 
 /// Where diagnostics go.
 pub trait Sink {
-    /// Takes a diagnostic and says whether the check should look for more: [`ControlFlow::Break`] stops it.
+    /// Takes a diagnostic and says whether the check should look for more: [`ControlFlow::Break`]
+    /// stops it.
     fn report(&mut self, diagnostic: Diagnostic) -> ControlFlow<()>;
 }
 
@@ -115,7 +120,8 @@ impl Sink for FirstError {
 
 /// A sink that passes everything on to another and remembers whether there was anything.
 ///
-/// A stage gives its result only when [`is_clean`](Self::is_clean), however far it carried on after a report.
+/// A stage gives its result only when [`is_clean`](Self::is_clean), however far it carried on after
+/// a report.
 #[derive(Debug)]
 pub struct Watched<S> {
     inner: S,

@@ -4,7 +4,8 @@ use core::fmt;
 
 use crate::format::LayerKind;
 
-/// A place in a model: a layer, a tensor or test case of it, and a byte of the file, as far as each is known.
+/// A place in a model: a layer, a tensor or test case of it, and a byte of the file, as far as each
+/// is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Site {

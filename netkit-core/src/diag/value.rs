@@ -78,7 +78,8 @@ pub enum Value {
 }
 
 impl Value {
-    /// A whole number. What does not fit into 64 bits with a sign is shown as the largest that does.
+    /// A whole number. What does not fit into 64 bits with a sign is shown as the largest that
+    /// does.
     pub fn integer(value: impl TryInto<i64>) -> Self {
         Self::Integer(value.try_into().unwrap_or(i64::MAX))
     }

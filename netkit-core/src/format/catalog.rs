@@ -66,8 +66,8 @@ impl<'a> TensorView<'a> {
     }
 }
 
-/// A weight tensor and the bias tensor that goes with it. Normalizations keep their scale in the weight and their
-/// shift in the bias.
+/// A weight tensor and the bias tensor that goes with it. Normalizations keep their scale in the
+/// weight and their shift in the bias.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
     /// The place in the catalog, from 0.
@@ -130,7 +130,8 @@ impl<'a> Iterator for Pairs<'a> {
 impl ExactSizeIterator for Pairs<'_> {}
 impl FusedIterator for Pairs<'_> {}
 
-/// The tensor whose descriptor is next in `catalog` and whose elements are at `payload`, both of which move on.
+/// The tensor whose descriptor is next in `catalog` and whose elements are at `payload`, both of
+/// which move on.
 fn view<'a>(
     bytes: &'a [u8],
     catalog: &mut Reader<'a>,
@@ -353,7 +354,8 @@ fn check_dims(
     ControlFlow::Continue(Some(descriptor.element_count))
 }
 
-/// Reports where the payload does not hold exactly the tensors of the catalog, and what is wrong with its values.
+/// Reports where the payload does not hold exactly the tensors of the catalog, and what is wrong
+/// with its values.
 pub(super) fn check_payload(file: &NkFile<'_>, totals: Totals, sink: &mut dyn Sink) -> Flow {
     let Totals { weights: Some(weights), biases: Some(biases) } = totals else {
         return ControlFlow::Continue(());

@@ -1,4 +1,5 @@
-//! The first 48 bytes (section 2): what kind of network, its input, and how large the other sections are.
+//! The first 48 bytes (section 2): what kind of network, its input, and how large the other
+//! sections are.
 
 use core::fmt;
 use core::ops::ControlFlow;
@@ -6,6 +7,7 @@ use core::ops::ControlFlow;
 use super::{Flow, stop};
 use crate::bytes::Reader;
 use crate::diag::{Code, Diagnostic, Sink, Site, Value};
+use crate::tensor::Shape;
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 48;
@@ -108,8 +110,8 @@ pub struct Header {
     pub kind: NetworkKind,
     /// What is in the file besides layers and tensors.
     pub flags: Flags,
-    /// The input's dimensions, outermost first: `[rows, features]` or `[height, width, channels]`, the rest 0.
-    pub input_shape: [u32; 4],
+    /// The input: `[rows, features]` or `[height, width, channels]`.
+    pub input: Shape,
     /// The number of layer records.
     pub layer_count: u32,
     /// The number of pairs of a weight and a bias tensor.
@@ -121,12 +123,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// The input's dimensions, outermost first: `[rows, features]` or `[height, width, channels]`.
-    pub fn input_dims(&self) -> &[u32] {
-        match self.kind {
-            NetworkKind::Mlp => &self.input_shape[..2],
-            NetworkKind::Cnn => &self.input_shape[..3],
-        }
+    /// The input's dimensions, outermost first.
+    pub const fn input_dims(&self) -> &[u32] {
+        self.input.dims()
     }
 
     /// Whether the model computes in int8.
@@ -139,7 +138,8 @@ impl Header {
         if length == 0 {
             return stop(sink, Diagnostic::new(Code::Empty, Site::FILE));
         }
-        // A short file that does not even start like a model is some other file, not a model cut short.
+        // A short file that does not even start like a model is some other file, not a model cut
+        // short.
         let start = reader.clone().take(length.min(MAGIC.len())).unwrap_or(&[]);
         if !MAGIC.starts_with(start) {
             let mut found = [0; 4];
@@ -162,6 +162,9 @@ impl Header {
         }
     }
 }
+
+/// Stands in for an input that was reported, so that the sections behind the header are still read.
+const REPORTED: Shape = Shape::new(&[1]).unwrap();
 
 /// The header as it stands in the file, no field of it believed.
 struct Raw {
@@ -204,7 +207,7 @@ impl Raw {
                     .expected(Value::Text("3 or 4")),
             );
         }
-        let kind = self.check_input(sink)?;
+        let (kind, input) = self.check_input(sink)?;
         let layout_known = self.check_flags(sink)?;
         let counts_known = self.check_counts(sink)?;
         if !(layout_known && counts_known) {
@@ -214,7 +217,7 @@ impl Raw {
             version: self.version,
             kind,
             flags: Flags(self.flags),
-            input_shape: self.input_shape,
+            input,
             layer_count: self.layer_count,
             pair_count: self.weight_tensors,
             weights_bytes: self.weights_bytes,
@@ -222,7 +225,7 @@ impl Raw {
         })
     }
 
-    fn check_input(&self, sink: &mut dyn Sink) -> Flow<NetworkKind> {
+    fn check_input(&self, sink: &mut dyn Sink) -> Flow<(NetworkKind, Shape)> {
         let Some(kind) = NetworkKind::from_code(self.kind) else {
             sink.report(
                 Diagnostic::new(Code::NetworkKind, Site::byte(8))
@@ -231,7 +234,7 @@ impl Raw {
                     .expected(Value::Text("1 (MLP) or 2 (CNN)")),
             )?;
             // Rank and shape mean nothing without the kind; what follows does not depend on it.
-            return ControlFlow::Continue(NetworkKind::Cnn);
+            return ControlFlow::Continue((NetworkKind::Cnn, REPORTED));
         };
         if self.input_rank != kind.input_rank() {
             sink.report(
@@ -262,7 +265,17 @@ impl Raw {
                 )?;
             }
         }
-        ControlFlow::Continue(kind)
+        let dims = self.input_shape.get(..usize::from(kind.input_rank())).unwrap_or(&[]);
+        let shape = Shape::new(dims);
+        if shape.is_none() && !dims.contains(&0) {
+            sink.report(
+                Diagnostic::new(Code::SizeOverflow, Site::byte(12))
+                    .field("the input")
+                    .found(Value::shape(dims))
+                    .expected(Value::Text("fewer than 2^32 elements")),
+            )?;
+        }
+        ControlFlow::Continue((kind, shape.unwrap_or(REPORTED)))
     }
 
     /// Whether the sections that the flags announce can be believed.

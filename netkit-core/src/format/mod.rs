@@ -1,8 +1,8 @@
 //! The `.nk` file: borrowed views of its sections, nothing copied.
 //!
-//! [`NkFile::parse`] believes nothing: it reads a file from front to back once, and gives a view only where every
-//! rule holds that the bytes of the file or one section of it can break. Whether the layers fit each other and their
-//! tensors is for the stages behind it to say.
+//! [`NkFile::parse`] believes nothing: it reads a file from front to back once, and gives a view
+//! only where every rule holds that the bytes of the file or one section of it can break. Whether
+//! the layers fit each other and their tensors is for the stages behind it to say.
 //!
 //! Section numbers in this module are those of the format's description.
 
@@ -12,6 +12,8 @@ mod header;
 mod layer;
 mod quan;
 mod tcas;
+#[cfg(feature = "alloc")]
+mod write;
 
 use core::ops::{ControlFlow, Range};
 
@@ -31,6 +33,12 @@ pub use tcas::{
     CaseInput, MAX_CASE_VALUES, MAX_CASES, MAX_NAME_BYTES, TCAS_MAGIC, TestCase, TestCases,
 };
 
+#[cfg(feature = "alloc")]
+pub use write::{
+    CaseData, ModelDescription, OwnedCase, OwnedPair, OwnedQuant, OwnedTensor, TensorData,
+    WriteError,
+};
+
 use crate::bytes::Reader;
 use crate::diag::{Code, Diagnostic, Sink, Site, Value, Watched};
 
@@ -43,7 +51,8 @@ fn stop<T>(sink: &mut dyn Sink, diagnostic: Diagnostic) -> Flow<T> {
     ControlFlow::Break(())
 }
 
-/// Reports the first byte of `bytes[range]` that is not zero. `base` is the offset of `bytes` in the file.
+/// Reports the first byte of `bytes[range]` that is not zero. `base` is the offset of `bytes` in
+/// the file.
 fn check_zero(
     bytes: &[u8],
     range: Range<usize>,
@@ -89,9 +98,11 @@ pub struct NkFile<'a> {
 }
 
 impl<'a> NkFile<'a> {
-    /// Reads a file and reports every rule that it breaks. `None` where there was anything to report.
+    /// Reads a file and reports every rule that it breaks. `None` where there was anything to
+    /// report.
     ///
-    /// Takes time linear in the length of `bytes` and no memory besides a few hundred bytes of stack.
+    /// Takes time linear in the length of `bytes` and no memory besides a few hundred bytes of
+    /// stack.
     pub fn parse(bytes: &'a [u8], sink: &mut dyn Sink) -> Option<Self> {
         let mut sink = Watched::new(sink);
         match Self::read(bytes, &mut sink) {
@@ -113,7 +124,8 @@ impl<'a> NkFile<'a> {
         if header.is_quantized() {
             file.quan = Some(quan::check(&mut reader, &file, sink)?);
         }
-        // Every part so far is a multiple of 4 bytes long, so the payload is aligned without padding (section 1).
+        // Every part so far is a multiple of 4 bytes long, so the payload is aligned without
+        // padding (section 1).
         file.payload_offset = reader.offset();
         file.check_length(sink)?;
         catalog::check_payload(&file, totals, sink)?;
@@ -182,7 +194,8 @@ impl<'a> NkFile<'a> {
         Pairs::new(self)
     }
 
-    /// One tensor pair. This walks the catalog, at most 128 descriptors; walk [`pairs`](Self::pairs) for all of them.
+    /// One tensor pair. This walks the catalog, at most 128 descriptors; walk
+    /// [`pairs`](Self::pairs) for all of them.
     pub fn pair(&self, index: usize) -> Option<Pair<'a>> {
         self.pairs().nth(index)
     }
@@ -223,7 +236,8 @@ impl<'a> NkFile<'a> {
         TestCases::new(self.bytes, self.tcas, self.header.flags.has_int8_cases())
     }
 
-    /// How far an output may be from that of a test case, absolutely; `None` where there are no cases.
+    /// How far an output may be from that of a test case, absolutely; `None` where there are no
+    /// cases.
     pub fn tolerance(&self) -> Option<f32> {
         self.tcas.map(|section| section.tolerance)
     }

@@ -29,7 +29,8 @@ pub struct QuantRecord<'a> {
     pub input: Quant,
     /// Of the weights where there is no table of channel scales. The zero point is always 0.
     pub weight: Quant,
-    /// Of the biases as written; nothing uses it, biases count in steps of input scale × weight scale.
+    /// Of the biases as written; nothing uses it, biases count in steps of input scale × weight
+    /// scale.
     pub bias: Quant,
     /// Of what the layer gives.
     pub output: Quant,

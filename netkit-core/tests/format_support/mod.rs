@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The `.nk` files of the corpus and of this repository, by name, in order.
 ///
 /// The corpus is the folder in `NETKIT_CORPUS`, else the one beside the repository.
-pub fn model_files() -> Vec<(String, Vec<u8>)> {
+pub(crate) fn model_files() -> Vec<(String, Vec<u8>)> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let corpus = match std::env::var_os("NETKIT_CORPUS") {
         Some(folder) => PathBuf::from(folder),
