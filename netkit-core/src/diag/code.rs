@@ -238,8 +238,8 @@ codes! {
         title: "a layer record is cut short",
         message: "the file ends in a layer record: {found} left, {expected} needed",
         hint:
-            "num_layers may be larger than the number of records, or the file was not written to \
-            the end.",
+            "The header may count more layers than there are, or the file was not written to the \
+            end.",
         explanation: "The header announces more layer records than the file has room for.",
     }
     /// Unknown activation.
@@ -323,8 +323,8 @@ codes! {
         title: "a tensor descriptor is cut short",
         message: "the file ends in the tensor catalog: {found} left, {expected} needed",
         hint:
-            "num_weight_tensors or num_bias_tensors may be too large, or the file was not written \
-            to the end.",
+            "The header may count more tensors than there are, or the file was not written to the \
+            end.",
         explanation:
             "The tensor catalog has a descriptor of 24 bytes for each weight and each bias tensor. \
             The header announces more of them than the file has room for.",
@@ -673,7 +673,7 @@ codes! {
     /// Two test cases of one name.
     CaseDuplicate = "NK0608", "S-TCAS-DUP" {
         title: "two test cases of one name",
-        message: "the name is also that of {found}",
+        message: "the name is also that of test case {found}",
         explanation: "Cases are told apart by their names in reports, so no two have the same.",
     }
     /// Test name is not text.
@@ -749,4 +749,183 @@ pub(super) fn write_message(diagnostic: &Diagnostic, f: &mut fmt::Formatter<'_>)
         rest = after;
     }
     f.write_str(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::diag::{Dims, Site, Tensor, Value};
+    use crate::format::LayerKind;
+
+    /// Section 10.3 of the format's description, in its order. `S-TCAS` is its rule for the
+    /// tolerance, which has no id of its own there.
+    const STRICT_RULES: &[&str] = &[
+        "S-KIND",
+        "S-RANK",
+        "S-SHAPE",
+        "S-VERSION",
+        "S-FLAGS",
+        "S-EMPTY",
+        "S-COUNT",
+        "S-OVERFLOW",
+        "S-RESERVED",
+        "S-TAIL",
+        "S-ALIGN",
+        "S-CAT-RANK",
+        "S-CAT-DTYPE",
+        "S-CAT-DIMS",
+        "S-CAT-COUNT",
+        "S-CAT-SHAPE",
+        "S-BIAS-RANK",
+        "S-BIAS-SHAPE",
+        "S-BYTES",
+        "S-UNUSED",
+        "S-CHANNELS",
+        "S-WINDOW",
+        "S-POOL-PAD",
+        "S-ACT",
+        "S-QUAN-ACT",
+        "S-FINITE",
+        "S-UIB",
+        "S-UIB-EXPAND",
+        "S-YOLOX",
+        "S-YOLOX-HIDDEN",
+        "S-TAP",
+        "S-FLATTEN",
+        "S-ORDER",
+        "S-QUAN-FLAGS",
+        "S-QUAN-SCALE",
+        "S-QUAN-ZP",
+        "S-QUAN-WZP",
+        "S-QUAN-CH",
+        "S-QUAN-CHAIN",
+        "S-QUAN-ACC",
+        "S-BATCH",
+        "S-TCAS-SIZE",
+        "S-TCAS-LABEL",
+        "S-TCAS-DUP",
+        "S-UTF8",
+        "S-TCAS",
+        "S-TRAILING",
+    ];
+
+    /// The rows of sections 10.1 and 10.2, and the codes that report them.
+    const UPSTREAM_CHECKS: &[(&str, &[Code])] = &[
+        ("empty buffer", &[Code::Empty]),
+        ("fewer than 48 bytes, or wrong magic", &[Code::HeaderTruncated, Code::Magic]),
+        ("version not 3 or 4", &[Code::Version]),
+        ("too many layers or tensors", &[Code::Limits]),
+        ("unknown layer kind, or truncated record", &[Code::LayerKind, Code::LayerTruncated]),
+        ("truncated descriptor", &[Code::DescriptorTruncated]),
+        ("flag 0x0002 with version 3", &[Code::VersionFlag]),
+        ("bad QUAN", &[Code::QuanMagic, Code::QuanCount, Code::QuanTruncated]),
+        ("file shorter than its payload", &[Code::FileTruncated]),
+        ("file longer than its payload", &[Code::Trailing]),
+        (
+            "bad TCAS",
+            &[
+                Code::CasesMagic,
+                Code::CaseCount,
+                Code::CaseNameLength,
+                Code::CaseValueCount,
+                Code::CasesTruncated,
+            ],
+        ),
+        ("network kind other than 1, 2", &[Code::NetworkKind]),
+        ("payload not 4-aligned in memory", &[Code::PayloadAlignment]),
+        ("MLP: weight or bias size", &[Code::TensorShape, Code::BiasShape]),
+        ("quantized: record count", &[Code::QuanRecords]),
+        ("quantized: dtypes", &[Code::TensorType]),
+        ("quantized CNN: layer kind", &[Code::QuanLayerKind]),
+        ("conv: kernel, filters, weights", &[Code::Window, Code::TensorShape]),
+        ("depthwise: unresolvable kernel", &[Code::DepthwiseKernel]),
+        ("running channels", &[Code::Channels]),
+        ("dense before flatten", &[Code::LayerOrder]),
+        ("out_scale not above 0", &[Code::QuanScale]),
+        ("no layers", &[Code::NoLayers]),
+        ("tap_id above 3", &[Code::TapId]),
+        ("out of memory", &[Code::TooLarge]),
+    ];
+
+    #[test]
+    fn every_rule_of_the_description_has_a_code() {
+        for rule in STRICT_RULES {
+            assert!(Code::ALL.iter().any(|code| code.rule() == *rule), "{rule} has no code");
+        }
+        for code in Code::ALL {
+            let known = STRICT_RULES.contains(&code.rule())
+                || ["10.1", "10.2", "limit"].contains(&code.rule());
+            assert!(known, "{code}: {} is no rule", code.rule());
+            if ["10.1", "10.2"].contains(&code.rule()) {
+                let row = UPSTREAM_CHECKS.iter().find(|(_, codes)| codes.contains(code));
+                assert!(row.is_some(), "{code} stands for no check of section {}", code.rule());
+            }
+        }
+        assert!(UPSTREAM_CHECKS.iter().all(|(_, codes)| !codes.is_empty()));
+    }
+
+    #[test]
+    fn codes_are_numbered_in_order_and_found_again() {
+        let numbers: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+        for code in Code::ALL {
+            let text = code.as_str();
+            assert!(text.len() == 6 && text.starts_with("NK"), "{text}");
+            assert!(text[2..].bytes().all(|digit| digit.is_ascii_digit()), "{text}");
+            assert_eq!(Code::from_text(text), Some(*code));
+            assert_eq!(Code::from_text(&text.to_ascii_lowercase()), Some(*code));
+        }
+        assert_eq!(Code::from_text("NK0000"), None);
+        assert_eq!(Code::from_text(""), None);
+    }
+
+    #[test]
+    fn every_text_reads_as_it_should() {
+        for code in Code::ALL {
+            for (name, text) in [("title", code.title()), ("message", code.message())] {
+                assert!(!text.is_empty() && !text.ends_with(['.', ' ']), "{code} {name}");
+            }
+            let sentences = [Some(code.explanation()), code.hint()];
+            for text in sentences.into_iter().flatten() {
+                assert!(text.ends_with('.'), "{code}: {text}");
+                assert!(!text.contains("  ") && !text.contains('\n'), "{code}: {text}");
+                assert!(text.starts_with(|first: char| first.is_uppercase()), "{code}: {text}");
+            }
+            let mut message = code.message();
+            while let Some((_, behind)) = message.split_once('{') {
+                let (name, after) = behind.split_once('}').unwrap();
+                assert!(["field", "found", "expected"].contains(&name), "{code}: {name}");
+                message = after;
+            }
+            assert!(!message.contains('}'), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_diagnostic_reads_as_a_sentence() {
+        let site = Site::layer(3, LayerKind::Conv2d).at(0x5c);
+        let diagnostic = Diagnostic::new(Code::Channels, site)
+            .field("weight shape")
+            .found(Value::ShapeAs(Dims::new(&[8, 3, 3, 4]), "OHWI"))
+            .expected(Value::Count(3, "channel"));
+        assert_eq!(
+            diagnostic.to_string(),
+            "layer 3 (conv2d), byte 0x5c: weight shape is 8×3×3×4 (OHWI) but the input has 3 \
+             channels"
+        );
+        let everywhere = site.tensor(Tensor::Quantization(2)).case(1);
+        assert_eq!(
+            Diagnostic::new(Code::SecondFlatten, everywhere).to_string(),
+            "layer 3 (conv2d), quantization record 2, test case 1, byte 0x5c: this is another \
+             flatten; "
+        );
+        let whole = Diagnostic::new(Code::Empty, Site::FILE);
+        assert_eq!(whole.to_string(), "the file is empty");
+        assert_eq!(Site::FILE.to_string(), "file");
+        assert!(whole.hint().is_some());
+    }
 }

@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn conv2d_padding_is_a_start_and_an_excess() {
-        let cases: [([u32; 4], Option<(u8, u8, u8)>); 7] = [
+        let cases = [
             ([0, 0, 0, 0], Some((0, 0, 0))),
             ([1, 2, 1, 2], Some((1, 2, 0))),
             ([1, 1, 2, 1], Some((1, 1, 0x01))),
@@ -202,7 +202,7 @@ mod tests {
     fn a_depthwise_byte_is_a_width_or_an_excess() {
         // kernel_h, byte, weights of a channel; the kernel's width and the excess, or nothing. Pads
         // are 1 and 1.
-        let cases: [(u32, u8, u32, Option<(u32, u32, u32)>); 12] = [
+        let cases = [
             (3, 3, 9, Some((3, 0, 0))),
             (3, 0, 9, Some((3, 0, 0))),
             // The shipped file with asymmetric depthwise padding: extra bottom 1.

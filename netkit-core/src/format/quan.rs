@@ -138,14 +138,14 @@ pub(super) fn check(
     sink: &mut dyn Sink,
 ) -> Flow<Section> {
     let offset = reader.offset() as u64;
-    let truncated = |site: Site, left: usize, needed: usize| {
+    let truncated = |site: Site, left: usize, needed: u64| {
         Diagnostic::new(Code::QuanTruncated, site)
             .found(Value::Count(left as u64, "byte"))
-            .expected(Value::Count(needed as u64, "byte"))
+            .expected(Value::Count(needed, "byte"))
     };
     let left = reader.remaining();
     let Some((magic, count, flags)) = read_prefix(reader) else {
-        return stop(sink, truncated(Site::byte(offset), left, PREFIX_BYTES));
+        return stop(sink, truncated(Site::byte(offset), left, PREFIX_BYTES as u64));
     };
     if magic != QUAN_MAGIC {
         return stop(
@@ -186,7 +186,7 @@ pub(super) fn check(
         let left = reader.remaining();
         match read_record(reader) {
             Some(record) => check_record(record, site, at, sink)?,
-            None => return stop(sink, truncated(site.at(at), left, RECORD_BYTES)),
+            None => return stop(sink, truncated(site.at(at), left, RECORD_BYTES as u64)),
         }
     }
     let tables = reader.offset();
@@ -196,11 +196,8 @@ pub(super) fn check(
         let site = file.pair_site(index).tensor(Tensor::Quantization(index));
         let left = reader.remaining();
         let Some((scales, at_scales)) = read_table(reader) else {
-            let count = reader.clone().u32().map_or(0, |count| count as usize);
-            return stop(
-                sink,
-                truncated(site.at(at), left, count.saturating_mul(4).saturating_add(4)),
-            );
+            let count = reader.clone().u32().unwrap_or(0);
+            return stop(sink, truncated(site.at(at), left, 4 + 4 * u64::from(count)));
         };
         let bad = scales.iter().enumerate().find(|(_, scale)| !is_scale(*scale));
         if let Some((channel, scale)) = bad {
