@@ -519,7 +519,7 @@ codes! {
         title: "a 32-bit sum may overflow",
         message: "{field} is {found}, expected {expected}",
         explanation:
-            "int8 layers add up products in 32 bits. With this many weights for an output, or a \
+            "Layers of int8 models add up products in 32 bits. With this many weights for an output, or a \
             bias this large, the sum of the largest possible products could pass 2^31. Rows of a \
             softmax have the same limit at 4095 units.",
     }
