@@ -5,10 +5,13 @@
 extern crate alloc;
 
 pub mod bytes;
+mod check;
 pub mod diag;
 pub mod format;
 pub mod graph;
+pub mod lower;
 pub mod op;
 pub mod plan;
+pub mod program;
 pub mod quant;
 pub mod tensor;

@@ -55,8 +55,8 @@ impl Multiplier {
     /// The fixed-point form of a factor, `quantize_multiplier` of section 8.2.
     #[must_use]
     pub fn from_real(factor: f64) -> Self {
-        // Not `factor <= 0.0`: NaN, which no checked file produces, must not reach the bit pattern.
-        if !(factor > 0.0) {
+        // NaN, which no checked file produces, must not reach the bit pattern.
+        if factor.is_nan() || factor <= 0.0 {
             return Self { multiplier: 0, shift: 0 };
         }
         if factor == f64::INFINITY {

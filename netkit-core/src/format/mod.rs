@@ -87,7 +87,7 @@ fn check_zero(
 /// assert_eq!(first.code.as_str(), "NK0102");
 /// assert_eq!(first.to_string(), r#"byte 0x0: the file starts with "GIF8", expected "NKIT""#);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct NkFile<'a> {
     bytes: &'a [u8],
     header: Header,
