@@ -1,2 +1,50 @@
 //! Neural networks embedded into Rust programs at compile time.
 #![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+#[cfg(target_endian = "big")]
+compile_error!(
+    "netkit reads weights where they lie, as little-endian numbers, so big-endian targets are not supported"
+);
+
+pub mod aligned;
+pub mod arena;
+#[cfg(feature = "alloc")]
+mod boxed;
+mod model;
+#[doc(hidden)]
+pub mod private;
+mod self_test;
+
+pub use model::{Layer, Model, QuantizedModel};
+pub use netkit_core::quant::Quant;
+pub use self_test::{Mismatch, SelfTest, SelfTestError};
+
+/// Embeds a model into the program.
+#[macro_export]
+macro_rules! model {
+    ($($invocation:tt)*) => {
+        $crate::private::model! { [$crate] $($invocation)* }
+    };
+}
+
+#[doc(hidden)]
+pub use netkit_macros::model as __model;
+
+/// Keeps generated items that need a heap where this crate has one.
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __if_alloc {
+    ($($items:tt)*) => { $($items)* };
+}
+
+/// Drops generated items that need a heap where this crate has none.
+#[cfg(not(feature = "alloc"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __if_alloc {
+    ($($items:tt)*) => {};
+}

@@ -100,6 +100,17 @@ impl<'a> TestCases<'a> {
             int8,
         }
     }
+
+    /// The cases of a section that [`NkFile::parse`] found well formed, and their tolerance, for whoever keeps that
+    /// section alone. Offsets count from its start. `None` where `section` does not start like one.
+    pub fn of_section(section: &'a [u8], int8: bool) -> Option<(Self, f32)> {
+        let mut reader = Reader::new(section);
+        let (magic, count, tolerance) = read_prefix(&mut reader)?;
+        if magic != TCAS_MAGIC || count > MAX_CASES {
+            return None;
+        }
+        Some((Self { reader, index: 0, count: count as u16, int8 }, tolerance))
+    }
 }
 
 impl<'a> Iterator for TestCases<'a> {

@@ -1,0 +1,109 @@
+//! What every compiled network has in common.
+
+use crate::self_test::{SelfTest, SelfTestError};
+use netkit_core::quant::Quant;
+
+/// A network compiled by [`model!`](crate::model), for code that takes any.
+///
+/// The generated type has the same constants and functions itself, so the trait is only needed in generic code.
+///
+/// ```
+/// use netkit::Model;
+///
+/// /// How many inputs of each kind a model gets right.
+/// fn correct<M: Model>(model: &mut M, inputs: &[M::Input], labels: &[usize]) -> usize {
+///     inputs.iter().zip(labels).filter(|&(input, &label)| {
+///         let output = model.forward(input);
+///         let scores = output.as_ref();
+///         scores.iter().all(|&score| score <= scores[label])
+///     }).count()
+/// }
+/// ```
+pub trait Model {
+    /// The input: `[f32; INPUT_LEN]`.
+    type Input: AsRef<[f32]>;
+    /// The output: `[f32; OUTPUT_LEN]`.
+    type Output: AsRef<[f32]> + AsMut<[f32]>;
+
+    /// Name of the model's file, without folder and extension.
+    const NAME: &'static str;
+    /// Shape of the input, outermost dimension first: height, width and channels of a map, rows and features of an
+    /// MLP's input.
+    const INPUT_SHAPE: &'static [usize];
+    /// Shape of the output, outermost dimension first.
+    const OUTPUT_SHAPE: &'static [usize];
+    /// Number of input values.
+    const INPUT_LEN: usize;
+    /// Number of output values.
+    const OUTPUT_LEN: usize;
+    /// Bytes of memory the network computes in, kernels' scratch included: the size of the type.
+    const ARENA_BYTES: usize;
+    /// Bytes of the arena that kernels use as scratch on the target being compiled.
+    const SCRATCH_BYTES: usize;
+    /// Bytes of weights and biases in the model file.
+    const WEIGHT_BYTES: usize;
+    /// Multiply-accumulate operations of one inference.
+    const MACS: u64;
+    /// The model's layers in order.
+    const LAYERS: &'static [Layer];
+
+    /// Computes the output for an input. The output is returned by value: prefer
+    /// [`forward_into`](Self::forward_into) where it is large and the stack small.
+    fn forward(&mut self, input: &Self::Input) -> Self::Output;
+
+    /// Computes the output for an input.
+    fn forward_into(&mut self, input: &Self::Input, output: &mut Self::Output);
+
+    /// Runs the test cases embedded in the model's file.
+    fn self_test(&mut self) -> Result<SelfTest, SelfTestError>;
+}
+
+/// A network that computes in int8.
+pub trait QuantizedModel: Model {
+    /// The quantized input: `[i8; INPUT_LEN]`.
+    type QuantizedInput: AsRef<[i8]>;
+    /// The quantized output: `[i8; OUTPUT_LEN]`.
+    type QuantizedOutput: AsRef<[i8]> + AsMut<[i8]>;
+
+    /// How the input's values map to real numbers.
+    const INPUT_QUANT: Quant;
+    /// How the output's values map to real numbers.
+    const OUTPUT_QUANT: Quant;
+
+    /// Computes the output for an input, without a float in between.
+    fn forward_i8(&mut self, input: &Self::QuantizedInput) -> Self::QuantizedOutput;
+
+    /// Computes the output for an input, without a float in between.
+    fn forward_i8_into(&mut self, input: &Self::QuantizedInput, output: &mut Self::QuantizedOutput);
+}
+
+/// What is known of one layer of a model file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Layer {
+    /// Its kind, in the words of the format: `conv2d`, `dense`, `resnet_basic_block`.
+    pub name: &'static str,
+    /// Shape of what it reads, outermost dimension first.
+    pub input_shape: &'static [usize],
+    /// Shape of what it produces, outermost dimension first.
+    pub output_shape: &'static [usize],
+    /// Multiply-accumulate operations of one inference.
+    pub macs: u64,
+    /// Bytes of its weights and biases in the model file.
+    pub weight_bytes: usize,
+}
+
+impl Layer {
+    /// For generated code.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        input_shape: &'static [usize],
+        output_shape: &'static [usize],
+        macs: u64,
+        weight_bytes: usize,
+    ) -> Self {
+        Self { name, input_shape, output_shape, macs, weight_bytes }
+    }
+}
