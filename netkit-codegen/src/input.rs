@@ -1,0 +1,208 @@
+//! The macro's grammar, with the spans of what the user wrote.
+//!
+//! `[attributes] [visibility] [Name =] "path" [, option = value]* [,]`
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::ToTokens;
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, LitStr, Token, Visibility};
+
+/// What stands between the parentheses of `netkit::model!(…)`.
+#[derive(Debug)]
+pub struct Input {
+    /// Outer attributes, for the generated type.
+    pub attributes: Vec<TokenStream>,
+    /// Those of them that decide whether it exists (`cfg`): they go on every generated item.
+    pub conditions: Vec<TokenStream>,
+    /// Visibility of the generated type.
+    pub visibility: TokenStream,
+    /// Name of the generated type, if given.
+    pub name: Option<Ident>,
+    /// The path as written.
+    pub path: String,
+    /// Where the path stands.
+    pub path_span: Span,
+}
+
+/// An invocation that does not follow the grammar.
+#[derive(Debug)]
+pub struct Malformed {
+    /// What is wrong and where.
+    pub error: syn::Error,
+    /// The type it would have declared, if that much could be read.
+    pub declared: Option<(TokenStream, Ident)>,
+}
+
+impl Input {
+    /// Reads an invocation.
+    pub fn parse(tokens: TokenStream) -> Result<Self, Malformed> {
+        let mut declared = None;
+        let parser = |input: ParseStream<'_>| Self::read(input, &mut declared);
+        parser.parse2(tokens).map_err(|error| Malformed { error, declared })
+    }
+
+    fn read(
+        input: ParseStream<'_>,
+        declared: &mut Option<(TokenStream, Ident)>,
+    ) -> syn::Result<Self> {
+        let attributes = input.call(Attribute::parse_outer)?;
+        let visibility = input.parse::<Visibility>()?.into_token_stream();
+        let name = if input.peek(syn::Ident) {
+            let name: Ident = input.parse()?;
+            *declared = Some((visibility.clone(), name.clone()));
+            if !input.peek(Token![=]) {
+                return Err(input.error(format!(
+                    "expected `=` and the path of a model: `{name} = \"models/….nk\"`"
+                )));
+            }
+            input.parse::<Token![=]>()?;
+            Some(name)
+        } else {
+            None
+        };
+        let path = path_literal(input)?;
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+        }
+        if !input.is_empty() {
+            // There are no options yet; naming the unknown one beats "expected end of input".
+            let option: Ident = input.parse()?;
+            return Err(syn::Error::new(
+                option.span(),
+                format!("there is no option `{option}`: this version of netkit::model! has none"),
+            ));
+        }
+        let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+        Ok(Self {
+            conditions: conditions.map(ToTokens::to_token_stream).collect(),
+            attributes: attributes.iter().map(ToTokens::to_token_stream).collect(),
+            visibility,
+            name,
+            path: path.value(),
+            path_span: path.span(),
+        })
+    }
+
+    /// The name of the generated type: as given, or the file's in UpperCamelCase. `None` where that is
+    /// not an identifier.
+    pub fn type_name(&self, stem: &str) -> Option<Ident> {
+        match &self.name {
+            Some(name) => Some(name.clone()),
+            None => identifier(&upper_camel_case(stem), self.path_span),
+        }
+    }
+}
+
+fn path_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    const EXPECTED: &str =
+        "expected the path of a model file in quotes, relative to the package's Cargo.toml";
+    if input.is_empty() {
+        return Err(input.error(EXPECTED));
+    }
+    let span = input.span();
+    match input.parse::<syn::Lit>() {
+        Ok(syn::Lit::Str(path)) => Ok(path),
+        Ok(_) | Err(_) => Err(syn::Error::new(span, EXPECTED)),
+    }
+}
+
+/// `mnist_cnn-int8` → `MnistCnnInt8`.
+fn upper_camel_case(stem: &str) -> String {
+    let mut name = String::new();
+    let mut word_start = true;
+    for c in stem.chars() {
+        if !c.is_alphanumeric() {
+            word_start = true;
+        } else if word_start {
+            name.extend(c.to_uppercase());
+            word_start = false;
+        } else {
+            name.push(c);
+        }
+    }
+    name
+}
+
+fn identifier(text: &str, span: Span) -> Option<Ident> {
+    let mut ident = syn::parse_str::<Ident>(text).ok()?;
+    ident.set_span(span);
+    Some(ident)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quote::quote;
+
+    fn parse(tokens: TokenStream) -> Result<Input, String> {
+        Input::parse(tokens).map_err(|malformed| malformed.error.to_string())
+    }
+
+    #[test]
+    fn everything_but_the_path_may_be_left_out() {
+        let input = parse(quote!("models/mnist_cnn.nk")).unwrap();
+        assert_eq!(input.type_name("mnist_cnn").unwrap(), "MnistCnn");
+        assert!(input.visibility.is_empty());
+
+        let input = parse(quote! {
+            /// Digits.
+            #[derive(Debug)]
+            #[cfg(all())]
+            pub(crate) Digits = r"models/mnist_cnn.nk",
+        })
+        .unwrap();
+        assert_eq!(input.type_name("mnist_cnn").unwrap(), "Digits");
+        assert_eq!(input.visibility.to_string(), "pub (crate)");
+        assert_eq!(input.attributes.len(), 3);
+        assert_eq!(input.conditions.len(), 1);
+    }
+
+    /// A literal that went through another macro's `$path:expr` arrives in an invisible group.
+    #[test]
+    fn a_path_may_come_from_another_macro() {
+        let literal = quote!("a.nk");
+        let mut group = proc_macro2::Group::new(proc_macro2::Delimiter::None, literal);
+        group.set_span(Span::call_site());
+        assert_eq!(parse(quote!(A = #group)).unwrap().path, "a.nk");
+    }
+
+    #[test]
+    fn names_follow_from_files() {
+        for (stem, name) in [
+            ("mnist_cnn", Some("MnistCnn")),
+            ("kws-small.v2", Some("KwsSmallV2")),
+            ("ÄRGER über", Some("ÄRGERÜber")),
+            ("3d", None),
+            ("", None),
+            ("...", None),
+            ("self", None),
+        ] {
+            let input = parse(quote!("x.nk")).unwrap();
+            assert_eq!(input.type_name(stem).map(|name| name.to_string()).as_deref(), name);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (tokens, message) in [
+            (quote!(), "expected the path of a model file in quotes"),
+            (quote!(pub), "expected the path of a model file in quotes"),
+            (quote!(b"a.nk"), "expected the path of a model file in quotes"),
+            (quote!(Digits "a.nk"), "expected `=` and the path of a model"),
+            (quote!(Digits = concat!("a", ".nk")), "expected the path of a model file in quotes"),
+            (quote!("a.nk" "b.nk"), "expected `,`"),
+            (quote!("a.nk", fast = true), "there is no option `fast`"),
+        ] {
+            let error = parse(tokens.clone()).unwrap_err();
+            assert!(error.contains(message), "{tokens}: {error}");
+        }
+    }
+
+    /// With the name known, the rest of the crate can go on compiling.
+    #[test]
+    fn the_declared_name_survives_a_mistake() {
+        let malformed = Input::parse(quote!(pub Digits = 3)).unwrap_err();
+        assert_eq!(malformed.declared.unwrap().1, "Digits");
+        assert!(Input::parse(quote!(pub 3)).unwrap_err().declared.is_none());
+    }
+}

@@ -1,0 +1,83 @@
+//! What is wrong with an invocation or its model, as compiler errors at the path literal.
+
+use crate::fallback;
+use crate::source::ModelPath;
+use netkit_core::diag::Diagnostic;
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote_spanned};
+
+/// The most errors shown for one model. A damaged file can break a rule in every tensor.
+const SHOWN: usize = 20;
+
+/// Everything wrong with one invocation.
+#[derive(Debug)]
+pub(crate) struct Report {
+    messages: Vec<String>,
+    span: Span,
+}
+
+impl Report {
+    /// One sentence about the invocation itself.
+    pub(crate) fn of(message: impl ToString, span: Span) -> Self {
+        Self { messages: vec![message.to_string()], span }
+    }
+
+    /// One sentence about the file at a path.
+    pub(crate) fn of_file(path: &ModelPath, message: impl ToString, span: Span) -> Self {
+        Self::of(format!("{path}: {}", message.to_string()), span)
+    }
+
+    /// Everything that was found in a file, as one error each.
+    pub(crate) fn of_model(path: &ModelPath, diagnostics: &[Diagnostic], span: Span) -> Self {
+        let mut messages: Vec<String> =
+            diagnostics.iter().take(SHOWN).map(|diagnostic| sentence(path, diagnostic)).collect();
+        if diagnostics.len() > SHOWN {
+            messages.push(format!("{path}: and {} more errors", diagnostics.len() - SHOWN));
+        }
+        Self { messages, span }
+    }
+
+    /// The errors as items, with `declared` in the type's place so that nothing else fails to compile.
+    pub(crate) fn into_tokens(
+        self,
+        krate: &TokenStream,
+        declared: Option<(&[TokenStream], &TokenStream, &Ident)>,
+    ) -> TokenStream {
+        let mut errors = self.messages.iter().map(|message| error(krate, message, self.span));
+        let mut tokens = TokenStream::new();
+        if let Some((conditions, visibility, name)) = declared
+            && let Some(first) = errors.next()
+        {
+            tokens.extend(fallback::items(conditions, visibility, name, first));
+        }
+        tokens.extend(errors);
+        tokens
+    }
+}
+
+/// `models/kws.nk: layer 3 (conv2d), byte 0x5c: … [NK0503]` and the hint.
+fn sentence(path: &ModelPath, diagnostic: &Diagnostic) -> String {
+    let code = diagnostic.code.as_str();
+    match diagnostic.hint() {
+        Some(hint) => format!("{path}: {diagnostic} [{code}]\nhint: {hint}"),
+        None => format!("{path}: {diagnostic} [{code}]"),
+    }
+}
+
+/// `compile_error!` whose message points at `span`, whatever the crate calls itself.
+fn error(krate: &TokenStream, message: &str, span: Span) -> TokenStream {
+    let krate = relocate(krate, span);
+    quote_spanned!(span=> #krate::private::compile_error! { #message })
+}
+
+/// The same tokens, resolved as before, but standing at `span`.
+fn relocate(tokens: &TokenStream, span: Span) -> TokenStream {
+    tokens
+        .to_token_stream()
+        .into_iter()
+        .map(|mut token: TokenTree| {
+            token.set_span(token.span().located_at(span));
+            token
+        })
+        .collect()
+}

@@ -1,0 +1,361 @@
+//! Where models come from: the rules for paths, and reading.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What a path is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Base {
+    /// The folder of the invoking package's `Cargo.toml`.
+    Manifest,
+    /// The folder that the invoking package's build script writes to.
+    OutDir,
+}
+
+impl Base {
+    /// The environment variable that holds the folder, for the macro and for the code it makes.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Manifest => "CARGO_MANIFEST_DIR",
+            Self::OutDir => "OUT_DIR",
+        }
+    }
+}
+
+/// A path as the macro accepts it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ModelPath {
+    /// What it is relative to.
+    pub base: Base,
+    /// The rest, as written.
+    pub relative: String,
+}
+
+/// A path that the macro refuses, with the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// Nothing between the quotes.
+    Empty,
+    /// It starts at the root of a file system or drive.
+    Absolute,
+    /// It starts with a variable that is not `$OUT_DIR`.
+    Variable,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => {
+                "the path is empty\n\
+                 hint: it is relative to the package's Cargo.toml, such as \"models/digits.nk\""
+            }
+            Self::Absolute => {
+                "absolute paths are refused, because they hold on one machine only\n\
+                 hint: write the path relative to the package's Cargo.toml, or \"$OUT_DIR/…\" for a \
+                 file that the build script makes"
+            }
+            Self::Variable => {
+                "only $OUT_DIR may stand at the start of a path\n\
+                 hint: all other paths are relative to the package's Cargo.toml"
+            }
+        })
+    }
+}
+
+impl ModelPath {
+    /// Applies the rules to a path as written.
+    pub fn parse(written: &str) -> Result<Self, PathError> {
+        let (base, relative) = match written.strip_prefix("$OUT_DIR") {
+            Some(rest) => match rest.strip_prefix(['/', '\\']) {
+                Some(relative) => (Base::OutDir, relative),
+                None => return Err(PathError::Variable),
+            },
+            None => (Base::Manifest, written),
+        };
+        let bytes = relative.as_bytes();
+        // `C:` is a drive whatever follows; a file of that name would not be portable either.
+        let has_drive = bytes.len() >= 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':';
+        if relative.is_empty() {
+            Err(PathError::Empty)
+        } else if relative.starts_with('$') {
+            Err(PathError::Variable)
+        } else if relative.starts_with(['/', '\\']) || has_drive {
+            Err(PathError::Absolute)
+        } else {
+            Ok(Self { base, relative: relative.to_owned() })
+        }
+    }
+
+    /// The file's name without extension.
+    pub fn stem(&self) -> &str {
+        let name = self.relative.rsplit(['/', '\\']).next().unwrap_or_default();
+        match name.rsplit_once('.') {
+            Some((stem, _)) if !stem.is_empty() => stem,
+            _ => name,
+        }
+    }
+}
+
+/// As written.
+impl fmt::Display for ModelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.base {
+            Base::Manifest => f.write_str(&self.relative),
+            Base::OutDir => write!(f, "$OUT_DIR/{}", self.relative),
+        }
+    }
+}
+
+/// Why a model could not be read: a sentence, and lines of help behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    message: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Where models are read from.
+pub trait Source {
+    /// The bytes of a file.
+    fn read(&self, path: &ModelPath) -> Result<Vec<u8>, ReadError>;
+}
+
+/// Files on disk, as the invoking package sees them.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    manifest: Option<PathBuf>,
+    out: Option<PathBuf>,
+}
+
+impl Disk {
+    /// The folders of the package being compiled, from the variables that cargo sets.
+    pub fn from_environment() -> Self {
+        let folder = |base: Base| std::env::var_os(base.variable()).map(PathBuf::from);
+        Self { manifest: folder(Base::Manifest), out: folder(Base::OutDir) }
+    }
+
+    /// A package in the given folder, without a build script.
+    pub fn package(manifest: impl Into<PathBuf>) -> Self {
+        Self { manifest: Some(manifest.into()), out: None }
+    }
+
+    fn locate(&self, path: &ModelPath) -> Result<PathBuf, ReadError> {
+        let folder = match path.base {
+            Base::Manifest => &self.manifest,
+            Base::OutDir => &self.out,
+        };
+        let Some(folder) = folder else {
+            return Err(ReadError {
+                message: match path.base {
+                    Base::Manifest => "CARGO_MANIFEST_DIR is not set, so there is nothing to \
+                                       resolve the path against\n\
+                                       hint: build with cargo, or set it to the folder of the \
+                                       package's Cargo.toml"
+                        .to_owned(),
+                    Base::OutDir => "OUT_DIR is not set: the package has no build script\n\
+                                     hint: add a build.rs that writes the model, or name a file of \
+                                     the package"
+                        .to_owned(),
+                },
+            });
+        };
+        // The generated code names the folder through `env!`, which takes Unicode only.
+        if folder.to_str().is_none() {
+            return Err(ReadError {
+                message: format!("{} is not valid Unicode", folder.display()),
+            });
+        }
+        Ok(folder.join(&path.relative))
+    }
+}
+
+impl Source for Disk {
+    fn read(&self, path: &ModelPath) -> Result<Vec<u8>, ReadError> {
+        let tried = self.locate(path)?;
+        std::fs::read(&tried).map_err(|error| ReadError {
+            message: match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    let mut message = format!("file not found\ntried: {}", tried.display());
+                    message.push_str(&near_names(&tried, path));
+                    message
+                }
+                _ if tried.is_dir() => {
+                    format!("this is a folder, not a model file\ntried: {}", tried.display())
+                }
+                _ => format!("{error}\ntried: {}", tried.display()),
+            },
+        })
+    }
+}
+
+/// Files in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    files: BTreeMap<ModelPath, Vec<u8>>,
+}
+
+impl Memory {
+    /// One file.
+    pub fn with(path: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        let path = ModelPath::parse(path).expect("a path that the macro accepts");
+        Self { files: BTreeMap::from([(path, bytes.into())]) }
+    }
+}
+
+impl Source for Memory {
+    fn read(&self, path: &ModelPath) -> Result<Vec<u8>, ReadError> {
+        self.files
+            .get(path)
+            .cloned()
+            .ok_or_else(|| ReadError { message: "file not found".to_owned() })
+    }
+}
+
+/// The most names a message lists.
+const NAMES: usize = 5;
+
+/// A line that says what is there instead of a file that is not: names like the one that was asked for,
+/// else any models beside it, else the folder that is missing.
+fn near_names(tried: &Path, path: &ModelPath) -> String {
+    let Some(folder) = tried.parent() else { return String::new() };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        let mut missing = folder;
+        while let Some(parent) = missing.parent().filter(|parent| !parent.is_dir()) {
+            missing = parent;
+        }
+        return format!("\nhint: there is no folder {}", missing.display());
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    let asked = tried.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let near = nearest(&asked, &names);
+    let prefix = match path.relative.rfind('/') {
+        Some(end) => &path.relative[..=end],
+        None => "",
+    };
+    if !near.is_empty() {
+        let quoted: Vec<String> = near.iter().map(|name| format!("\"{prefix}{name}\"")).collect();
+        return format!("\nhint: did you mean {}?", quoted.join(" or "));
+    }
+    let models: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| name.ends_with(".nk")).collect();
+    let more = models.len().saturating_sub(NAMES);
+    let listed = models[..models.len() - more].join(", ");
+    match (models.len(), more) {
+        (0, _) => "\nhint: there are no .nk files in that folder".to_owned(),
+        (_, 0) => format!("\nhint: that folder holds {listed}"),
+        _ => format!("\nhint: that folder holds {listed} and {more} more"),
+    }
+}
+
+/// The names at most a third of whose characters differ from those of `asked`, nearest first.
+fn nearest<'n>(asked: &str, names: &'n [String]) -> Vec<&'n str> {
+    let asked = asked.to_lowercase();
+    let bound = (asked.chars().count() / 3).max(1);
+    let mut near: Vec<(usize, &str)> = names
+        .iter()
+        .map(|name| (edit_distance(&asked, &name.to_lowercase()), name.as_str()))
+        .filter(|&(distance, _)| distance <= bound)
+        .collect();
+    near.sort();
+    near.truncate(3);
+    near.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Characters to insert, delete or replace to make `b` of `a` (Levenshtein).
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, &to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_relative_to_the_manifest_or_to_out_dir() {
+        let parse = |written: &str| {
+            ModelPath::parse(written)
+                .map(|path| (path.base, path.relative.clone(), path.stem().to_owned()))
+        };
+        let ok =
+            |base, relative: &str, stem: &str| Ok((base, relative.to_owned(), stem.to_owned()));
+        assert_eq!(parse("a.nk"), ok(Base::Manifest, "a.nk", "a"));
+        assert_eq!(parse("../m ö/a.b.nk"), ok(Base::Manifest, "../m ö/a.b.nk", "a.b"));
+        assert_eq!(parse("$OUT_DIR/x/a.nk"), ok(Base::OutDir, "x/a.nk", "a"));
+        assert_eq!(parse(r"models\a.nk"), ok(Base::Manifest, r"models\a.nk", "a"));
+        assert_eq!(parse("models/.nk"), ok(Base::Manifest, "models/.nk", ".nk"));
+        assert_eq!(parse(""), Err(PathError::Empty));
+        assert_eq!(parse("$OUT_DIR/"), Err(PathError::Empty));
+        for absolute in ["/a.nk", r"C:\a.nk", "c:a.nk", r"\\server\a.nk", "$OUT_DIR//a.nk"] {
+            assert_eq!(parse(absolute), Err(PathError::Absolute), "{absolute}");
+        }
+        for variable in ["$HOME/a.nk", "$OUT_DIRECTORY/a.nk", "$OUT_DIR", "$OUT_DIR/$X/a.nk"] {
+            assert_eq!(parse(variable), Err(PathError::Variable), "{variable}");
+        }
+    }
+
+    #[test]
+    fn distances() {
+        for (a, b, distance) in
+            [("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0), ("ab", "ba", 2)]
+        {
+            assert_eq!(edit_distance(a, b), distance, "{a} {b}");
+            assert_eq!(edit_distance(b, a), distance, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_reported_with_what_is_there() {
+        let folder = std::env::temp_dir().join(format!("netkit-source-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("models/empty")).unwrap();
+        for name in ["mnist_cnn.nk", "mnist_cnn_int8.nk", "kws.nk"] {
+            std::fs::write(folder.join("models").join(name), b"").unwrap();
+        }
+        let disk = Disk::package(&folder);
+        let read = |path: &str| {
+            let error = disk.read(&ModelPath::parse(path).unwrap()).unwrap_err();
+            error.to_string().replace(folder.to_str().unwrap(), "PACKAGE")
+        };
+        assert_eq!(
+            read("models/minst_cnn.nk"),
+            "file not found\ntried: PACKAGE/models/minst_cnn.nk\n\
+             hint: did you mean \"models/mnist_cnn.nk\"?"
+        );
+        assert_eq!(
+            read("models/resnet.nk"),
+            "file not found\ntried: PACKAGE/models/resnet.nk\n\
+             hint: that folder holds kws.nk, mnist_cnn.nk, mnist_cnn_int8.nk"
+        );
+        assert_eq!(
+            read("models/empty/a.nk"),
+            "file not found\ntried: PACKAGE/models/empty/a.nk\n\
+             hint: there are no .nk files in that folder"
+        );
+        assert_eq!(
+            read("model/x/a.nk"),
+            "file not found\ntried: PACKAGE/model/x/a.nk\nhint: there is no folder PACKAGE/model"
+        );
+        assert_eq!(read("models"), "this is a folder, not a model file\ntried: PACKAGE/models");
+        assert!(read("$OUT_DIR/a.nk").starts_with("OUT_DIR is not set"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
