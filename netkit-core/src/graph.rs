@@ -154,6 +154,13 @@ pub struct Fold {
     pub shift: Constant,
 }
 
+/// The bias of a convolution with a batch norm folded in: `bias · scale + shift`, each operation rounded
+/// to f32. The macro and the runtime fold with this, so that they agree to the last bit.
+#[must_use]
+pub const fn fold_bias(bias: f32, scale: f32, shift: f32) -> f32 {
+    bias * scale + shift
+}
+
 /// An operator applied to values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Node {
