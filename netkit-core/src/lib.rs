@@ -11,6 +11,7 @@ pub mod format;
 pub mod graph;
 pub mod lower;
 pub mod op;
+pub mod pack;
 pub mod plan;
 pub mod program;
 pub mod quant;

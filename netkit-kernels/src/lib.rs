@@ -1,2 +1,78 @@
 //! Neural-network kernels: portable, SIMD and bare metal.
+//!
+//! What a network computes is a list of operators ([`netkit_core::op`]); each has a *door* here, a safe
+//! function that takes the operator's attributes, its tensors as slices (NHWC, channels last), and
+//! scratch memory. A door exists as a method of [`Kernels`], the kernels of one instruction set, and as
+//! a function that uses the best set of this machine.
+//!
+//! ```
+//! use netkit_core::op::{Activation, Dense};
+//! use netkit_kernels::{Filter, Kernels, dense_f32};
+//!
+//! let dense = Dense { rows: 1, in_features: 2, out_features: 3 };
+//! let filter = Filter::File { values: &[1.0, 0.0, 0.0, 1.0, 1.0, 1.0], scale: None };
+//! let mut output = [0.0; 3];
+//! dense_f32(&dense, &[3.0, -4.0], filter, &[0.5; 3], Activation::Relu, &mut output);
+//! assert_eq!(output, [3.5, 0.0, 0.0]);
+//!
+//! for kernels in Kernels::all() {
+//!     kernels.dense_f32(&dense, &[3.0, -4.0], filter, &[0.5; 3], Activation::Relu, &mut output);
+//!     assert_eq!(output, [3.5, 0.0, 0.0], "{}", kernels.isa().name());
+//! }
+//! ```
+//!
+//! # What a door checks
+//!
+//! The lengths of its slices against the operator's attributes, once. If one does not fit, a build with
+//! debug assertions panics and says which; any other returns with the output untouched. No door has a
+//! panic path in a release build, none allocates, and all are sound for any argument.
+//!
+//! # Rows
+//!
+//! Doors of windowed operators take the range of output rows to compute, and an output that holds just
+//! these. The result does not depend on how the rows are cut.
+//!
+//! # The same result everywhere?
+//!
+//! A float door has an error bound, stated in its documentation and tested on every instruction set
+//! against the textbook loops of [`mod@reference`]. Between instruction sets the last bits differ (fused
+//! multiply-add, widths of partial sums). On one instruction set they do not depend on how the filter
+//! arrives ([`Filter`]), how rows are cut, or where slices lie. Denormal numbers are computed as such.
+//!
+//! # Choosing an instruction set
+//!
+//! [`Kernels::native`] says how the choice is made and how to pin it. `std` adds detection at run time;
+//! without it a program holds the kernels of what it is compiled for and no others.
+//!
+//! # Adding an instruction set
+//!
+//! 1. A token in [`isa`] and a variant of [`Isa`]: `detect` tests *every* feature the kernels are
+//!    compiled with.
+//! 2. A variant of `Choice` in `dispatch.rs`; the compiler lists the matches that miss it. Put it into
+//!    `strongest` and, if weights are packed for it, into `PACKS` of `workspace.rs`.
+//! 3. `arch/<architecture>/<set>.rs`: `Simd` for the token. `TILE_PIXELS` are the most accumulators the
+//!    registers hold beside the weights of one step; `call` is a function with the set's
+//!    `#[target_feature]`. `max`, `min` and `select_greater` must treat NaN as `simd.rs` says.
+//! 4. Nothing for the tests: `tests/` runs every kernel on each of [`Kernels::all`].
 #![no_std]
+
+#[cfg(target_endian = "big")]
+compile_error!("netkit reads weights where they lie, as little-endian; this target is big-endian");
+
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+mod arch;
+mod dispatch;
+mod doors;
+mod filter;
+mod generic;
+pub mod isa;
+pub mod reference;
+mod simd;
+pub mod workspace;
+
+pub use dispatch::Kernels;
+pub use doors::*;
+pub use filter::{Filter, FilterForm};
+pub use isa::Isa;

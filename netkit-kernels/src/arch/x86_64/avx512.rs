@@ -1,0 +1,194 @@
+//! AVX-512: sixteen lanes, tails by mask.
+
+use crate::isa::Avx512;
+use crate::simd::{Kernel, Simd};
+use core::arch::x86_64::*;
+
+const LANES: usize = 16;
+
+/// A mask whose first `n < LANES` lanes are set.
+#[inline(always)]
+const fn first_lanes(n: usize) -> __mmask16 {
+    ((1u32 << (n % LANES)) - 1) as __mmask16
+}
+
+impl Simd for Avx512 {
+    type Vector = __m512;
+
+    const LANES: usize = LANES;
+    const TILE_PIXELS: [usize; 3] = [14, 14, 7];
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+        #[inline(never)]
+        fn enter<K: Kernel>(token: Avx512, kernel: K) -> K::Output {
+            kernel.run(token)
+        }
+        // SAFETY: the token proves the features.
+        unsafe { enter(self, kernel) }
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> Self::Vector {
+        match from.first_chunk::<LANES>() {
+            // SAFETY: the chunk has LANES floats.
+            Some(chunk) => unsafe { self.load_pointer(chunk.as_ptr()) },
+            // SAFETY: the token proves AVX-512; only the lanes that the slice has are read.
+            None => unsafe { _mm512_maskz_loadu_ps(first_lanes(from.len()), from.as_ptr()) },
+        }
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f32], vector: Self::Vector) {
+        match to.first_chunk_mut::<LANES>() {
+            // SAFETY: the chunk has LANES floats.
+            Some(chunk) => unsafe { self.store_pointer(chunk.as_mut_ptr(), vector) },
+            // SAFETY: the token proves AVX-512; only the lanes that the slice has are written.
+            None => unsafe {
+                _mm512_mask_storeu_ps(to.as_mut_ptr(), first_lanes(to.len()), vector)
+            },
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pointer(self, from: *const f32) -> Self::Vector {
+        // SAFETY: the token proves AVX-512; the caller vouches for LANES readable floats.
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_pointer(self, to: *mut f32, vector: Self::Vector) {
+        // SAFETY: the token proves AVX-512; the caller vouches for LANES writable floats.
+        unsafe { _mm512_storeu_ps(to, vector) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_div_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    // The instruction answers its second operand when the comparison fails: the definition asked for.
+    #[inline(always)]
+    fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn min(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_min_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn select_greater(
+        self,
+        a: Self::Vector,
+        b: Self::Vector,
+        yes: Self::Vector,
+        no: Self::Vector,
+    ) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        let mask = unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b) };
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_mask_blend_ps(mask, no, yes) }
+    }
+
+    #[inline(always)]
+    fn power_of_two(self, t: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        let bits = unsafe { _mm512_castps_si512(t) };
+        // SAFETY: the token proves AVX-512.
+        let exponent = unsafe { _mm512_slli_epi32::<23>(bits) };
+        // SAFETY: the token proves AVX-512.
+        let one = unsafe { _mm512_set1_epi32(0x3f80_0000) };
+        // SAFETY: the token proves AVX-512.
+        let sum = unsafe { _mm512_add_epi32(exponent, one) };
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_castsi512_ps(sum) }
+    }
+
+    #[inline(always)]
+    fn reduce_sum(self, vector: Self::Vector) -> f32 {
+        // SAFETY: the token proves AVX-512.
+        let lower = unsafe { _mm512_castps512_ps256(vector) };
+        // SAFETY: the token proves AVX-512.
+        let upper = unsafe { _mm512_extractf32x8_ps::<1>(vector) };
+        // SAFETY: the token proves AVX-512.
+        let eight = unsafe { _mm256_add_ps(lower, upper) };
+        // SAFETY: the token proves AVX-512.
+        let low = unsafe { _mm256_castps256_ps128(eight) };
+        // SAFETY: the token proves AVX-512.
+        let high = unsafe { _mm256_extractf128_ps::<1>(eight) };
+        // SAFETY: the token proves AVX-512.
+        let half = unsafe { _mm_add_ps(low, high) };
+        // SAFETY: the token proves AVX-512.
+        let swapped = unsafe { _mm_movehl_ps(half, half) };
+        // SAFETY: the token proves AVX-512.
+        let pair = unsafe { _mm_add_ps(half, swapped) };
+        // SAFETY: the token proves AVX-512.
+        let odd = unsafe { _mm_shuffle_ps::<1>(pair, pair) };
+        // SAFETY: the token proves AVX-512.
+        let one = unsafe { _mm_add_ss(pair, odd) };
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm_cvtss_f32(one) }
+    }
+
+    #[inline(always)]
+    fn reduce_max(self, vector: Self::Vector) -> f32 {
+        // SAFETY: the token proves AVX-512.
+        let lower = unsafe { _mm512_castps512_ps256(vector) };
+        // SAFETY: the token proves AVX-512.
+        let upper = unsafe { _mm512_extractf32x8_ps::<1>(vector) };
+        // SAFETY: the token proves AVX-512.
+        let eight = unsafe { _mm256_max_ps(lower, upper) };
+        // SAFETY: the token proves AVX-512.
+        let low = unsafe { _mm256_castps256_ps128(eight) };
+        // SAFETY: the token proves AVX-512.
+        let high = unsafe { _mm256_extractf128_ps::<1>(eight) };
+        // SAFETY: the token proves AVX-512.
+        let half = unsafe { _mm_max_ps(low, high) };
+        // SAFETY: the token proves AVX-512.
+        let swapped = unsafe { _mm_movehl_ps(half, half) };
+        // SAFETY: the token proves AVX-512.
+        let pair = unsafe { _mm_max_ps(half, swapped) };
+        // SAFETY: the token proves AVX-512.
+        let odd = unsafe { _mm_shuffle_ps::<1>(pair, pair) };
+        // SAFETY: the token proves AVX-512.
+        let one = unsafe { _mm_max_ss(pair, odd) };
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm_cvtss_f32(one) }
+    }
+}

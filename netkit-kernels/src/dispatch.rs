@@ -1,0 +1,179 @@
+//! Which kernels run: a handle for each instruction set, and the choice among those present.
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+use crate::isa::{Avx2, Avx512, Avx512Vnni, AvxVnni, Sse2};
+use crate::isa::{Isa, Scalar};
+use crate::simd::Kernel;
+
+/// The kernels of one instruction set that this machine has. Its methods are the doors.
+///
+/// A handle is a token and no table: each door picks its kernel with a `match`, so that a program
+/// holds the kernels of the operators it calls and no others, and without `std`, where the match is
+/// over a constant, those of one instruction set.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernels {
+    choice: Choice,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Choice {
+    Scalar(Scalar),
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Sse2(Sse2),
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Avx2(Avx2),
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    AvxVnni(AvxVnni),
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Avx512(Avx512),
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    Avx512Vnni(Avx512Vnni),
+}
+
+impl Kernels {
+    /// The best kernels of this machine.
+    ///
+    /// With `std` the machine is asked once. The environment variable `NETKIT_ISA` (a name of
+    /// [`Isa::name`]) pins the choice where the machine has that set and is ignored where it has not.
+    /// Without `std` the choice is what the program is compiled for (`-C target-feature`,
+    /// `-C target-cpu`). The cfg `netkit_isa="scalar"` (`RUSTFLAGS='--cfg netkit_isa="scalar"'`) pins
+    /// at compile time and is stronger than both.
+    #[inline]
+    #[must_use]
+    pub fn native() -> Self {
+        #[cfg(all(feature = "std", not(netkit_isa = "scalar")))]
+        return cached::native();
+        #[cfg(not(all(feature = "std", not(netkit_isa = "scalar"))))]
+        return Self::strongest();
+    }
+
+    /// The kernels of one instruction set; `None` where this machine, or this build, lacks it.
+    #[inline]
+    #[must_use]
+    pub fn for_isa(isa: Isa) -> Option<Self> {
+        let choice = match isa {
+            Isa::Scalar => Some(Choice::Scalar(Scalar)),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::Sse2 => Sse2::detect().map(Choice::Sse2),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::Avx2 => Avx2::detect().map(Choice::Avx2),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::AvxVnni => AvxVnni::detect().map(Choice::AvxVnni),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::Avx512 => Avx512::detect().map(Choice::Avx512),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Isa::Avx512Vnni => Avx512Vnni::detect().map(Choice::Avx512Vnni),
+            #[allow(unreachable_patterns, reason = "not reached where every set has its arm above")]
+            _ => None,
+        };
+        Some(Self { choice: choice? })
+    }
+
+    /// The kernels of every instruction set this machine has, weakest first. For tests and benches.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Isa::ALL.into_iter().filter_map(Self::for_isa)
+    }
+
+    /// The instruction set these kernels are for.
+    #[inline]
+    #[must_use]
+    pub const fn isa(self) -> Isa {
+        match self.choice {
+            Choice::Scalar(_) => Isa::Scalar,
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Sse2(_) => Isa::Sse2,
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx2(_) => Isa::Avx2,
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::AvxVnni(_) => Isa::AvxVnni,
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx512(_) => Isa::Avx512,
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx512Vnni(_) => Isa::Avx512Vnni,
+        }
+    }
+
+    /// The strongest set that `for_isa` finds; a constant without `std`.
+    #[inline]
+    fn strongest() -> Self {
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar")))]
+        {
+            let strongest_first =
+                [Isa::Avx512Vnni, Isa::Avx512, Isa::AvxVnni, Isa::Avx2, Isa::Sse2];
+            for isa in strongest_first {
+                if let Some(kernels) = Self::for_isa(isa) {
+                    return kernels;
+                }
+            }
+        }
+        Self { choice: Choice::Scalar(Scalar) }
+    }
+
+    /// The token, for doors whose kernels differ more between sets than the vector type.
+    #[inline]
+    #[allow(dead_code, reason = "for kernels that do not go through `Simd`")]
+    pub(crate) const fn choice(self) -> Choice {
+        self.choice
+    }
+
+    /// Runs a float kernel compiled for this instruction set. Sets that add nothing to float
+    /// arithmetic share the kernels of the next one down.
+    #[inline]
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        use crate::simd::Simd as _;
+        match self.choice {
+            Choice::Scalar(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Sse2(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx2(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::AvxVnni(token) => token.avx2().call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx512(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx512Vnni(token) => token.avx512().call(kernel),
+        }
+    }
+}
+
+/// The machine is asked once; the answer is an index into [`Isa::ALL`].
+#[cfg(all(feature = "std", not(netkit_isa = "scalar")))]
+mod cached {
+    use super::{Isa, Kernels};
+    use core::sync::atomic::{AtomicU8, Ordering};
+
+    /// Position in [`Isa::ALL`] plus one; 0 until the first call.
+    static CHOSEN: AtomicU8 = AtomicU8::new(0);
+
+    #[inline]
+    pub(super) fn native() -> Kernels {
+        // Relaxed: the value is all there is, and every thread that computes it finds the same.
+        let chosen = CHOSEN.load(Ordering::Relaxed);
+        let isa = Isa::ALL.get(usize::from(chosen).wrapping_sub(1));
+        // `for_isa` tests bits that std caches: the token is made anew, not conjured.
+        isa.and_then(|&isa| Kernels::for_isa(isa)).unwrap_or_else(choose)
+    }
+
+    #[cold]
+    fn choose() -> Kernels {
+        let pinned = std::env::var("NETKIT_ISA").ok();
+        let pinned = pinned.as_deref().and_then(Isa::from_name).and_then(Kernels::for_isa);
+        let kernels = pinned.unwrap_or_else(Kernels::strongest);
+        let index = Isa::ALL.iter().position(|&isa| isa == kernels.isa()).unwrap_or(0);
+        CHOSEN.store(index as u8 + 1, Ordering::Relaxed);
+        kernels
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn the_choice_is_stable_and_present() {
+            let first = Kernels::native().isa();
+            assert_eq!(Kernels::native().isa(), first);
+            assert!(Kernels::all().any(|kernels| kernels.isa() == first));
+        }
+    }
+}

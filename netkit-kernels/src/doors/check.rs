@@ -1,0 +1,66 @@
+//! What every door checks, and what happens if it fails.
+
+use core::ops::Range;
+
+/// Leaves the door unless the condition holds: with debug assertions by a panic that says what is
+/// wrong, without them by returning, the output untouched. So a release build has no panic path, and
+/// a door stays sound for any caller.
+macro_rules! require {
+    ($condition:expr, $($message:tt)+) => {
+        let holds = $condition;
+        debug_assert!(holds, $($message)+);
+        if !holds {
+            return;
+        }
+    };
+}
+pub(super) use require;
+
+/// Whether a slice has exactly the product of the factors, which must not overflow.
+#[inline]
+pub(super) const fn has(len: usize, factors: &[usize]) -> bool {
+    let mut product = 1usize;
+    let mut i = 0;
+    while i < factors.len() {
+        product = match product.checked_mul(factors[i]) {
+            Some(product) => product,
+            None => return false,
+        };
+        i += 1;
+    }
+    len == product
+}
+
+/// Whether output rows are in order and exist.
+#[inline]
+pub(super) const fn rows_exist(rows: &Range<usize>, out_h: usize) -> bool {
+    rows.start <= rows.end && rows.end <= out_h
+}
+
+/// Whether all that is computed from a window (positions of taps, extents) stays in range.
+#[inline]
+pub(super) const fn window_is_sane(window: &netkit_core::op::Window) -> bool {
+    // Far above any map that fits a memory, far below what overflows when multiplied once.
+    const LIMIT: usize = 1 << (usize::BITS / 2 - 1);
+    let w = window;
+    w.kernel_h >= 1
+        && w.kernel_w >= 1
+        && w.stride_h >= 1
+        && w.stride_w >= 1
+        && w.dilation_h >= 1
+        && w.dilation_w >= 1
+        && w.pad_top < LIMIT
+        && w.pad_left < LIMIT
+        && w.in_h < LIMIT
+        && w.in_w < LIMIT
+        && w.out_h.saturating_mul(w.stride_h) < LIMIT
+        && w.out_w.saturating_mul(w.stride_w) < LIMIT
+        && w.kernel_h.saturating_mul(w.dilation_h) < LIMIT
+        && w.kernel_w.saturating_mul(w.dilation_w) < LIMIT
+}
+
+/// Scratch as floats; `None` if it is too short or not aligned to a float.
+#[inline]
+pub(super) fn floats(scratch: &mut [u8], bytes: usize) -> Option<&mut [f32]> {
+    bytemuck::try_cast_slice_mut(scratch.get_mut(..bytes)?).ok()
+}

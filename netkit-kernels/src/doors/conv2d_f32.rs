@@ -1,0 +1,72 @@
+//! `conv2d_f32`.
+
+use super::check::{floats, has, require, rows_exist, window_is_sane};
+use crate::dispatch::Kernels;
+use crate::filter::{Filter, FilterForm};
+use crate::generic::conv2d_f32::Conv2dF32;
+use crate::workspace;
+use core::ops::Range;
+use netkit_core::op::{Activation, Conv2d};
+use netkit_core::pack::packed_conv2d_f32_len;
+
+impl Kernels {
+    /// Rows `rows` of `activation(conv(input) + bias + residual)`.
+    ///
+    /// `input` is the whole NHWC map, `output` and `residual` are just the output rows asked for;
+    /// `scratch` is at least [`workspace::conv2d_f32`] bytes. A padded tap contributes 0.
+    ///
+    /// The result differs from exact arithmetic by at most `(n + 3) · 2^−24 · (|bias| + Σ|w·x|)` plus
+    /// what the activation adds, `n` being the number of taps times input channels. It is the same to
+    /// the last bit for both forms of the filter and for any choice of `rows`.
+    #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
+    pub fn conv2d_f32(
+        self,
+        conv: &Conv2d,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        residual: Option<&[f32]>,
+        activation: Activation,
+        rows: Range<usize>,
+        output: &mut [f32],
+        scratch: &mut [u8],
+    ) {
+        let w = &conv.window;
+        require!(window_is_sane(w), "conv2d_f32: a window of {w:?}");
+        require!(rows_exist(&rows, w.out_h), "conv2d_f32: rows {rows:?} of {}", w.out_h);
+        require!(has(input.len(), &[w.in_h, w.in_w, conv.in_channels]), "conv2d_f32: input length");
+        let outputs = [rows.len(), w.out_w, conv.out_channels];
+        require!(has(output.len(), &outputs), "conv2d_f32: output length");
+        require!(residual.is_none_or(|r| has(r.len(), &outputs)), "conv2d_f32: residual length");
+        require!(bias.len() == conv.out_channels, "conv2d_f32: bias length");
+        let form = match filter {
+            Filter::File { values, scale } => {
+                let weights = [conv.out_channels, w.kernel_h, w.kernel_w, conv.in_channels];
+                require!(has(values.len(), &weights), "conv2d_f32: filter length");
+                let scaled = scale.is_none_or(|s| s.len() == conv.out_channels);
+                require!(scaled, "conv2d_f32: scale length");
+                FilterForm::File
+            }
+            Filter::Packed(values) => {
+                let len = packed_conv2d_f32_len(conv);
+                require!(values.len() == len, "conv2d_f32: packed filter length");
+                FilterForm::Packed
+            }
+        };
+        let scratch = floats(scratch, workspace::conv2d_f32(conv, form));
+        require!(scratch.is_some(), "conv2d_f32: scratch too short or not aligned");
+        let Some(scratch) = scratch else { return };
+        let conv = *conv;
+        self.run(Conv2dF32 {
+            conv,
+            input,
+            filter,
+            bias,
+            residual,
+            activation,
+            rows,
+            output,
+            scratch,
+        });
+    }
+}

@@ -1,0 +1,40 @@
+//! `dense_f32`.
+
+use super::check::{has, require};
+use crate::dispatch::Kernels;
+use crate::filter::Filter;
+use crate::generic::dense_f32::DenseF32;
+use netkit_core::op::{Activation, Dense};
+
+impl Kernels {
+    /// `activation(weights · x + bias)` for each row `x` of `input`, `[rows, in]` to `[rows, out]`.
+    ///
+    /// File order is what a matrix times a vector wants, so both forms of the filter are `[out, in]`,
+    /// and there is no scratch.
+    ///
+    /// The result differs from exact arithmetic by at most `(n + 6) · 2^−24 · (|bias| + Σ|w·x|)` plus
+    /// what the activation adds, `n` being the input features.
+    pub fn dense_f32(
+        self,
+        dense: &Dense,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        activation: Activation,
+        output: &mut [f32],
+    ) {
+        require!(has(input.len(), &[dense.rows, dense.in_features]), "dense_f32: input length");
+        require!(has(output.len(), &[dense.rows, dense.out_features]), "dense_f32: output length");
+        require!(bias.len() == dense.out_features, "dense_f32: bias length");
+        let (weights, scale) = match filter {
+            Filter::File { values, scale } => (values, scale),
+            Filter::Packed(values) => (values, None),
+        };
+        let len = [dense.out_features, dense.in_features];
+        require!(has(weights.len(), &len), "dense_f32: filter length");
+        let scaled = scale.is_none_or(|s| s.len() == dense.out_features);
+        require!(scaled, "dense_f32: scale length");
+        let dense = *dense;
+        self.run(DenseF32 { dense, input, weights, scale, bias, activation, output });
+    }
+}

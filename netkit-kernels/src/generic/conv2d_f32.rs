@@ -1,0 +1,278 @@
+//! Convolution as an implicit matrix product: no `im2col`, the tiles read the map itself or, where a
+//! window reaches into padding, a copy of the rows with the padding around them.
+
+use super::activation::is_simple;
+use super::direct_f32::DirectConv2dF32;
+use super::elementwise_f32::ActivationInPlaceF32;
+use crate::arch::tile_f32::{Finish, Pixels, Runs, Start, Tiles, TilesOf};
+use crate::filter::Filter;
+use crate::simd::{Kernel, Simd};
+use crate::workspace::{
+    Conv2dPlan, DEPTH_BLOCK, PANELS_AT_ONCE, conv2d_panels_len, conv2d_plan, input_rows,
+};
+use core::ops::Range;
+use netkit_core::op::{Activation, Conv2d};
+use netkit_core::pack::{PANEL, pack_panel_f32};
+
+/// Output rows `rows` of a convolution.
+pub(crate) struct Conv2dF32<'a> {
+    pub(crate) conv: Conv2d,
+    pub(crate) input: &'a [f32],
+    pub(crate) filter: Filter<'a>,
+    pub(crate) bias: &'a [f32],
+    pub(crate) residual: Option<&'a [f32]>,
+    pub(crate) activation: Activation,
+    pub(crate) rows: Range<usize>,
+    pub(crate) output: &'a mut [f32],
+    pub(crate) scratch: &'a mut [f32],
+}
+
+impl Kernel for Conv2dF32<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        if let (true, Filter::File { values, scale }) = (S::READS_FILE_ORDER, self.filter) {
+            let direct = DirectConv2dF32 {
+                conv: self.conv,
+                input: self.input,
+                weights: values,
+                scale,
+                bias: self.bias,
+                residual: self.residual,
+                activation: self.activation,
+                rows: self.rows,
+                output: self.output,
+            };
+            return direct.run(simd);
+        }
+        let plan = conv2d_plan(&self.conv);
+        let w = self.conv.window;
+        let row_len = w.out_w * self.conv.out_channels;
+        let (padded, panels) = self.scratch.split_at_mut(plan.padded_len.min(self.scratch.len()));
+        let mut row = self.rows.start;
+        while row < self.rows.end {
+            let end = (row + plan.block_rows).min(self.rows.end);
+            let before = (row - self.rows.start) * row_len;
+            let here = before..before + (end - row) * row_len;
+            let input = if plan.padded {
+                copy_padded(&self.conv, &plan, self.input, row..end, padded);
+                &*padded
+            } else {
+                self.input.get(row * w.stride_h * plan.row_pitch..).unwrap_or(&[])
+            };
+            let mut block = Block {
+                conv: &self.conv,
+                row_pitch: plan.row_pitch,
+                pixels: (end - row) * w.out_w,
+                input,
+                bias: self.bias,
+                residual: self.residual.map(|r| r.get(here.clone()).unwrap_or(&[])),
+                activation: self.activation,
+                output: self.output.get_mut(here.clone()).unwrap_or(&mut []),
+            };
+            match self.filter {
+                Filter::Packed(values) => block.packed(simd, values),
+                Filter::File { values, scale } => block.file(simd, values, scale, panels),
+            }
+            if !is_simple(self.activation)
+                && let Some(data) = self.output.get_mut(here)
+            {
+                simd.call(ActivationInPlaceF32 { activation: self.activation, data });
+            }
+            row = end;
+        }
+    }
+}
+
+/// Copies the input rows that output rows `rows` read, zeros where they reach over the map.
+#[inline(always)]
+fn copy_padded(
+    conv: &Conv2d,
+    plan: &Conv2dPlan,
+    input: &[f32],
+    rows: Range<usize>,
+    padded: &mut [f32],
+) {
+    let w = &conv.window;
+    let first = rows.start * w.stride_h;
+    let count = input_rows(conv, rows.len());
+    let in_len = w.in_w * conv.in_channels;
+    let left = (w.pad_left * conv.in_channels).min(plan.row_pitch);
+    let copied = in_len.min(plan.row_pitch - left);
+    for (i, to) in padded.chunks_exact_mut(plan.row_pitch.max(1)).take(count).enumerate() {
+        let source = (first + i)
+            .checked_sub(w.pad_top)
+            .filter(|&row| row < w.in_h)
+            .and_then(|row| input.get(row * in_len..row * in_len + copied));
+        let (before, rest) = to.split_at_mut(left);
+        match source {
+            Some(source) => {
+                let (middle, after) = rest.split_at_mut(copied);
+                before.fill(0.0);
+                middle.copy_from_slice(source);
+                after.fill(0.0);
+            }
+            None => to.fill(0.0),
+        }
+    }
+}
+
+/// A block of output rows.
+struct Block<'a> {
+    conv: &'a Conv2d,
+    row_pitch: usize,
+    /// Output pixels of the block.
+    pixels: usize,
+    /// Starts at the first tap of the first pixel.
+    input: &'a [f32],
+    bias: &'a [f32],
+    residual: Option<&'a [f32]>,
+    activation: Activation,
+    output: &'a mut [f32],
+}
+
+impl Block<'_> {
+    /// All channels, from packed panels.
+    #[inline(always)]
+    fn packed<S: Simd>(&mut self, simd: S, values: &[f32]) {
+        let depth = self.conv.window.taps() * self.conv.in_channels;
+        let mut channel = 0;
+        while channel < self.conv.out_channels {
+            let end = (channel + TILE_VECTORS * S::LANES).min(self.conv.out_channels);
+            let start = channel / PANEL * PANEL * depth + channel % PANEL;
+            let panels = values.get(start..).unwrap_or(&[]);
+            self.tiles(simd, panels, depth * PANEL, 0..depth, channel..end);
+            channel = end;
+        }
+    }
+
+    /// All channels, from weights in file order: a block of panels is packed, used for all pixels, and
+    /// overwritten by the next. Partial sums over the depth wait in the output.
+    #[inline(always)]
+    fn file<S: Simd>(
+        &mut self,
+        simd: S,
+        values: &[f32],
+        scale: Option<&[f32]>,
+        panels: &mut [f32],
+    ) {
+        let depth = self.conv.window.taps() * self.conv.in_channels;
+        let channels = self.conv.out_channels;
+        let panels_len = conv2d_panels_len(self.conv).min(panels.len());
+        let (panels, _) = panels.split_at_mut(panels_len);
+        for first in (0..channels).step_by(PANEL * PANELS_AT_ONCE) {
+            let group = first..(first + PANEL * PANELS_AT_ONCE).min(channels);
+            for k in (0..depth).step_by(DEPTH_BLOCK) {
+                let k = k..(k + DEPTH_BLOCK).min(depth);
+                let panel_len = k.len() * PANEL;
+                for (panel, to) in
+                    group.clone().step_by(PANEL).zip(panels.chunks_exact_mut(panel_len.max(1)))
+                {
+                    let packed =
+                        pack_panel_f32(values, depth, panel..channels, k.clone(), scale, to);
+                    debug_assert!(packed.is_some());
+                }
+                let mut channel = group.start;
+                while channel < group.end {
+                    let end = (channel + TILE_VECTORS * S::LANES).min(group.end);
+                    let local = channel - group.start;
+                    let start = local / PANEL * panel_len + local % PANEL;
+                    let here = panels.get(start..).unwrap_or(&[]);
+                    self.tiles(simd, here, panel_len, k.clone(), channel..end);
+                    channel = end;
+                }
+            }
+        }
+    }
+
+    /// All pixels, one tile of channels.
+    #[inline(always)]
+    fn tiles<S: Simd>(
+        &mut self,
+        simd: S,
+        panels: &[f32],
+        panel_pitch: usize,
+        depth: Range<usize>,
+        channels: Range<usize>,
+    ) {
+        let (w, inputs) = (&self.conv.window, self.conv.in_channels);
+        // Without dilation the taps of one kernel row are one run.
+        let (columns, len) =
+            if w.dilation_w == 1 { (1, w.kernel_w * inputs) } else { (w.kernel_w, inputs) };
+        let whole = w.taps() * inputs;
+        let mut tiles = Tiles {
+            input: self.input,
+            runs: Runs {
+                rows: w.kernel_h,
+                row_pitch: w.dilation_h * self.row_pitch,
+                columns,
+                column_pitch: w.dilation_w * inputs,
+                len,
+            },
+            pixels: Pixels {
+                width: w.out_w,
+                column_step: w.stride_w * inputs,
+                row_step: w.stride_h * self.row_pitch,
+            },
+            range: 0..self.pixels,
+            start: if depth.start == 0 {
+                Start::Bias(self.bias.get(channels.clone()).unwrap_or(&[]))
+            } else {
+                Start::Output
+            },
+            finish: if depth.end == whole {
+                Finish::Activate(self.residual, self.activation)
+            } else {
+                Finish::Store
+            },
+            depth,
+            panels,
+            panel_pitch,
+            output: self.output,
+            channel_pitch: self.conv.out_channels,
+            channels,
+        };
+        // As few tiles as the registers allow, of about one size.
+        let vectors = tiles.channels.len().div_ceil(S::LANES);
+        let most = match vectors {
+            1 => S::TILE_PIXELS[0],
+            2 => S::TILE_PIXELS[1],
+            _ => S::TILE_PIXELS[2],
+        };
+        let count = self.pixels.div_ceil(most.max(1)).max(1);
+        let (size, larger) = (self.pixels / count, self.pixels % count);
+        tiles.range.end = larger * (size + 1);
+        run_tiles(simd, &mut tiles, size + 1, vectors);
+        tiles.range.end = self.pixels;
+        run_tiles(simd, &mut tiles, size, vectors);
+    }
+}
+
+/// Vectors of channels of a tile.
+const TILE_VECTORS: usize = 2;
+
+/// Enters the tile of the given size, compiled as a function of its own.
+#[inline(always)]
+fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: usize) {
+    if tiles.range.is_empty() {
+        return;
+    }
+    macro_rules! sizes {
+        ($vectors:literal, $limit:expr, $($size:literal)+) => {
+            match pixels {
+                // The condition is constant: it keeps the arms that the instruction set has no
+                // registers for out of the program.
+                $($size if const { $size <= $limit } => {
+                    simd.call(TilesOf::<'_, '_, $size, $vectors>(tiles));
+                })+
+                _ => {}
+            }
+        };
+    }
+    match vectors {
+        1 => sizes!(1, S::TILE_PIXELS[0], 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        2 => sizes!(2, S::TILE_PIXELS[1], 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        _ => {}
+    }
+}

@@ -1,0 +1,101 @@
+//! Depthwise convolution, vectors along the channels.
+
+use super::activation::apply;
+use super::direct_f32::DirectDepthwiseConv2dF32;
+use super::window::taps_inside;
+use crate::filter::Filter;
+use crate::simd::{Kernel, Simd};
+use crate::workspace::DEPTHWISE_BLOCK;
+use core::ops::Range;
+use netkit_core::op::{Activation, DepthwiseConv2d};
+use netkit_core::pack::pack_depthwise_conv2d_f32;
+
+/// Output rows `rows` of a depthwise convolution.
+pub(crate) struct DepthwiseConv2dF32<'a> {
+    pub(crate) conv: DepthwiseConv2d,
+    pub(crate) input: &'a [f32],
+    pub(crate) filter: Filter<'a>,
+    pub(crate) bias: &'a [f32],
+    pub(crate) activation: Activation,
+    pub(crate) rows: Range<usize>,
+    pub(crate) output: &'a mut [f32],
+    pub(crate) scratch: &'a mut [f32],
+}
+
+impl Kernel for DepthwiseConv2dF32<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        let direct = self.conv.multiplier != 1
+            || (S::READS_FILE_ORDER && matches!(self.filter, Filter::File { .. }));
+        if direct {
+            let (weights, taps_first, scale) = match self.filter {
+                Filter::File { values, scale } => (values, false, scale),
+                Filter::Packed(values) => (values, true, None),
+            };
+            let direct = DirectDepthwiseConv2dF32 {
+                conv: self.conv,
+                input: self.input,
+                weights,
+                taps_first,
+                scale,
+                bias: self.bias,
+                activation: self.activation,
+                rows: self.rows,
+                output: self.output,
+            };
+            return direct.run(simd);
+        }
+        let channels = self.conv.channels;
+        match self.filter {
+            Filter::Packed(values) => self.block(simd, values, channels, 0..channels),
+            Filter::File { values, scale } => {
+                let taps = self.conv.window.taps();
+                let scratch = core::mem::take(&mut self.scratch);
+                for first in (0..channels).step_by(DEPTHWISE_BLOCK) {
+                    let block = first..(first + DEPTHWISE_BLOCK).min(channels);
+                    let Some(packed) = scratch.get_mut(..taps * block.len()) else { return };
+                    let done =
+                        pack_depthwise_conv2d_f32(taps, block.clone(), values, scale, packed);
+                    debug_assert!(done.is_some());
+                    self.block(simd, packed, block.len(), block);
+                }
+            }
+        }
+    }
+}
+
+impl DepthwiseConv2dF32<'_> {
+    /// Channels `block`, whose weights are `[taps][pitch]`.
+    #[inline(always)]
+    fn block<S: Simd>(&mut self, simd: S, weights: &[f32], pitch: usize, block: Range<usize>) {
+        let (w, channels) = (&self.conv.window, self.conv.channels.max(1));
+        let row_len = (w.out_w * channels).max(1);
+        let bias = self.bias.get(block.clone()).unwrap_or(&[]);
+        for (oh, row) in self.rows.clone().zip(self.output.chunks_exact_mut(row_len)) {
+            let is = taps_inside(oh, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
+            for (ow, pixel) in row.chunks_exact_mut(channels).enumerate() {
+                let js = taps_inside(ow, w.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
+                let pixel = pixel.get_mut(block.clone()).unwrap_or(&mut []);
+                let outputs = pixel.chunks_mut(S::LANES).zip(bias.chunks(S::LANES));
+                for (vector, (y, bias)) in outputs.enumerate() {
+                    let lane = vector * S::LANES;
+                    let mut sum = simd.add(simd.load(bias), simd.splat(0.0));
+                    for i in is.clone() {
+                        let ih = oh * w.stride_h + i * w.dilation_h - w.pad_top;
+                        for j in js.clone() {
+                            let iw = ow * w.stride_w + j * w.dilation_w - w.pad_left;
+                            let start = (ih * w.in_w + iw) * channels + block.start + lane;
+                            let x = self.input.get(start..start + y.len()).unwrap_or(&[]);
+                            let tap = (i * w.kernel_w + j) * pitch + lane;
+                            let weight = weights.get(tap..tap + y.len()).unwrap_or(&[]);
+                            sum = simd.mul_add(simd.load(x), simd.load(weight), sum);
+                        }
+                    }
+                    simd.store(y, apply(simd, self.activation, sum));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Kernels written once over [`Simd`](crate::simd::Simd), in safe code that has no panic path: slices
+//! are taken with `get`, and what does not fit is left undone. The doors have checked that all fits.
+
+pub(crate) mod activation;
+pub(crate) mod average_pool2d_f32;
+pub(crate) mod conv2d_f32;
+pub(crate) mod dense_f32;
+pub(crate) mod depthwise_conv2d_f32;
+pub(crate) mod direct_f32;
+pub(crate) mod elementwise_f32;
+pub(crate) mod max_pool2d_f32;
+pub(crate) mod norm_f32;
+pub(crate) mod softmax_f32;
+pub(crate) mod window;

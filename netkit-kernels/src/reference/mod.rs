@@ -1,0 +1,18 @@
+//! The oracle: operators straight from their definitions, in `f64`, one loop a dimension, never tuned.
+//!
+//! Tests compare every kernel with these; programs should call the doors. A slice that is too short
+//! panics.
+
+#![allow(clippy::needless_range_loop, reason = "indices as in the formulas")]
+
+mod conv2d;
+mod dense;
+mod elementwise;
+mod norm;
+mod pool2d;
+
+pub use conv2d::{conv2d_f32, depthwise_conv2d_f32};
+pub use dense::dense_f32;
+pub use elementwise::{activation, activation_f32, add_f32, batch_norm_f32};
+pub use norm::{global_response_norm_f32, layer_norm_f32, softmax_f32};
+pub use pool2d::{average_pool2d_f32, max_pool2d_f32};

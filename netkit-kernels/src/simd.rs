@@ -1,0 +1,84 @@
+//! The operations generic kernels are written over: only those some kernel here uses.
+
+/// A kernel written once for every instruction set.
+///
+/// `run` is inlined into a function compiled with the features of `S`; so must be everything it calls
+/// that touches vectors (`#[inline(always)]`), or the intrinsics inside become function calls.
+pub(crate) trait Kernel {
+    /// What the kernel answers.
+    type Output;
+    /// The body.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// Float vectors of one instruction set. Implemented by the tokens of [`isa`](crate::isa).
+///
+/// Comparisons are those of IEEE 754: false if a side is NaN. `max` and `min` are defined by them, on
+/// every instruction set, so that what a kernel does with NaN does not depend on the machine.
+pub(crate) trait Simd: Copy {
+    /// `LANES` floats.
+    type Vector: Copy;
+
+    /// Floats in a vector: a power of two, at most [`PANEL`](netkit_core::pack::PANEL).
+    const LANES: usize;
+
+    /// Pixels of the largest register tile of the convolution with one vector of channels, with two,
+    /// and with four (0 where the registers do not suffice).
+    const TILE_PIXELS: [usize; 3];
+
+    /// Whether weights in file order are read where they lie instead of being packed a panel at a time.
+    const READS_FILE_ORDER: bool = false;
+
+    /// Runs a kernel in a function of its own, compiled with this set's features.
+    fn call<K: Kernel>(self, kernel: K) -> K::Output;
+
+    /// `x` in every lane.
+    fn splat(self, x: f32) -> Self::Vector;
+
+    /// The first `LANES` elements; missing ones are 0.
+    fn load(self, from: &[f32]) -> Self::Vector;
+
+    /// Stores into the first `LANES` elements, or as many as there are.
+    fn store(self, to: &mut [f32], vector: Self::Vector);
+
+    /// `LANES` elements at `from`.
+    ///
+    /// # Safety
+    /// `from` is valid for reading `LANES` floats. No alignment beyond that of `f32` is asked.
+    unsafe fn load_pointer(self, from: *const f32) -> Self::Vector;
+
+    /// `LANES` elements to `to`.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `LANES` floats.
+    unsafe fn store_pointer(self, to: *mut f32, vector: Self::Vector);
+
+    /// `a + b`
+    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `a − b`
+    fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `a · b`
+    fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `a / b`
+    fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `a · b + c`, with one rounding where the instruction set has it and two where not.
+    fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+    /// `a > b ? a : b`
+    fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `a < b ? a : b`
+    fn min(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `a > b ? yes : no`
+    fn select_greater(
+        self,
+        a: Self::Vector,
+        b: Self::Vector,
+        yes: Self::Vector,
+        no: Self::Vector,
+    ) -> Self::Vector;
+    /// `2^n` for `t = 1.5 · 2^23 + n`, `n` in −126..=127: the exponent taken from the low bits of `t`.
+    fn power_of_two(self, t: Self::Vector) -> Self::Vector;
+    /// Sum of all lanes, halves added to halves.
+    fn reduce_sum(self, vector: Self::Vector) -> f32;
+    /// Maximum of all lanes, as [`max`](Self::max).
+    fn reduce_max(self, vector: Self::Vector) -> f32;
+}

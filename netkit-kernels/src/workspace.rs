@@ -1,0 +1,122 @@
+//! Scratch memory of each door, in bytes, on the target being compiled.
+//!
+//! These are `const`, so that generated code sizes its arena with them, and the interpreter calls the
+//! same functions. Where the instruction set is chosen at run time the answer serves every one. A door
+//! takes scratch of at least this size, aligned to [`ALIGNMENT`]; a door that is not here needs none.
+
+use crate::filter::FilterForm;
+use netkit_core::op::{Conv2d, DepthwiseConv2d, PerChannel};
+use netkit_core::pack::PANEL;
+
+/// Alignment of scratch: a cache line, and the widest vector.
+pub const ALIGNMENT: usize = 64;
+
+/// Whether this build has kernels that pack weights in file order a panel at a time.
+const PACKS: bool =
+    cfg!(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar")));
+
+/// Rows of the filter matrix packed at once from file order; partial sums wait in the output.
+pub(crate) const DEPTH_BLOCK: usize = 256;
+
+/// Panels packed at once from file order: two vectors of AVX-512.
+pub(crate) const PANELS_AT_ONCE: usize = 2;
+
+/// Bytes of padded input that a convolution prepares at once, if one row of output does not need more.
+const PADDED_BYTES: usize = 256 * 1024;
+
+/// How a convolution reads its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Conv2dPlan {
+    /// Whether input rows are copied into scratch with their padding around them.
+    pub(crate) padded: bool,
+    /// Output rows computed from one block of input rows.
+    pub(crate) block_rows: usize,
+    /// Floats between two rows of the block.
+    pub(crate) row_pitch: usize,
+    /// Floats of a padded block; 0 where the input is read where it lies.
+    pub(crate) padded_len: usize,
+}
+
+/// Columns (or rows) of input that `out` outputs of a window read, padding included.
+const fn extent(out: usize, stride: usize, kernel: usize, dilation: usize) -> usize {
+    out.saturating_sub(1).saturating_mul(stride).saturating_add(span(kernel, dilation))
+}
+
+/// Distance from a window's first tap to its last, plus one.
+pub(crate) const fn span(kernel: usize, dilation: usize) -> usize {
+    kernel.saturating_sub(1).saturating_mul(dilation).saturating_add(1)
+}
+
+/// Input rows that `rows` output rows read, padding included.
+pub(crate) const fn input_rows(conv: &Conv2d, rows: usize) -> usize {
+    let w = &conv.window;
+    extent(rows, w.stride_h, w.kernel_h, w.dilation_h)
+}
+
+/// The plan of a convolution: the same for every instruction set.
+pub(crate) const fn conv2d_plan(conv: &Conv2d) -> Conv2dPlan {
+    let w = &conv.window;
+    let columns = extent(w.out_w, w.stride_w, w.kernel_w, w.dilation_w);
+    let padded =
+        w.pad_top > 0 || w.pad_left > 0 || columns > w.in_w || input_rows(conv, w.out_h) > w.in_h;
+    let row_pitch = if padded { columns } else { w.in_w }.saturating_mul(conv.in_channels);
+    // The most rows whose input fits the budget, at least one.
+    let affordable = match PADDED_BYTES.checked_div(row_pitch.saturating_mul(4)) {
+        Some(rows) => rows,
+        None => usize::MAX,
+    };
+    let spare = affordable.saturating_sub(span(w.kernel_h, w.dilation_h));
+    let stride = if w.stride_h == 0 { 1 } else { w.stride_h };
+    let mut block_rows = 1 + spare / stride;
+    if block_rows >= w.out_h {
+        block_rows = if w.out_h == 0 { 1 } else { w.out_h };
+    } else {
+        // Blocks of about one size, rather than a short one at the end.
+        block_rows = w.out_h.div_ceil(w.out_h.div_ceil(block_rows));
+    }
+    let padded_len =
+        if padded { row_pitch.saturating_mul(input_rows(conv, block_rows)) } else { 0 };
+    Conv2dPlan { padded, block_rows, row_pitch, padded_len }
+}
+
+/// Floats of panels that a convolution packs at once from file order.
+pub(crate) const fn conv2d_panels_len(conv: &Conv2d) -> usize {
+    let depth = conv.window.taps().saturating_mul(conv.in_channels);
+    let rows = if depth < DEPTH_BLOCK { depth } else { DEPTH_BLOCK };
+    let panels = conv.out_channels.div_ceil(PANEL);
+    let panels = if panels < PANELS_AT_ONCE { panels } else { PANELS_AT_ONCE };
+    rows * PANEL * panels
+}
+
+/// Scratch of [`conv2d_f32`](crate::conv2d_f32).
+#[must_use]
+pub const fn conv2d_f32(conv: &Conv2d, form: FilterForm) -> usize {
+    let panels = match form {
+        FilterForm::File if !PACKS => return 0,
+        FilterForm::File => conv2d_panels_len(conv),
+        FilterForm::Packed => 0,
+    };
+    panels.saturating_add(conv2d_plan(conv).padded_len).saturating_mul(4)
+}
+
+/// Channels of a depthwise filter packed at once from file order.
+pub(crate) const DEPTHWISE_BLOCK: usize = 64;
+
+/// Scratch of [`depthwise_conv2d_f32`](crate::depthwise_conv2d_f32).
+#[must_use]
+pub const fn depthwise_conv2d_f32(conv: &DepthwiseConv2d, form: FilterForm) -> usize {
+    match form {
+        FilterForm::File if PACKS && conv.multiplier == 1 => {
+            let channels =
+                if conv.channels < DEPTHWISE_BLOCK { conv.channels } else { DEPTHWISE_BLOCK };
+            conv.window.taps().saturating_mul(channels).saturating_mul(4)
+        }
+        _ => 0,
+    }
+}
+
+/// Scratch of [`global_response_norm_f32`](crate::global_response_norm_f32): one float a channel.
+#[must_use]
+pub const fn global_response_norm_f32(shape: &PerChannel) -> usize {
+    shape.channels.saturating_mul(4)
+}

@@ -1,0 +1,20 @@
+//! What the tests share: seeded inputs, guarded memory, comparisons, cases.
+
+mod bound;
+mod cases;
+mod guarded;
+mod random;
+
+pub(crate) use bound::{absolute, assert_within, sum_bound};
+pub(crate) use cases::{ACTIVATIONS, WINDOWS, channel_counts, cuts, window};
+pub(crate) use guarded::{Guarded, Scratch};
+pub(crate) use random::Random;
+
+use netkit_kernels::Kernels;
+
+/// Runs a test on the kernels of every instruction set this machine has.
+pub(crate) fn on_each_isa(test: impl Fn(Kernels)) {
+    for kernels in Kernels::all() {
+        test(kernels);
+    }
+}

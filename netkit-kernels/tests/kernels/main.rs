@@ -1,0 +1,12 @@
+//! Every kernel against the reference, on every instruction set this machine has.
+
+mod activation_f32;
+mod conv2d_f32;
+mod dense_f32;
+mod depthwise_conv2d_f32;
+mod elementwise_f32;
+mod harness;
+mod norm_f32;
+mod pool2d_f32;
+mod present;
+mod sound;

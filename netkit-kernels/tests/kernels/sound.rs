@@ -1,0 +1,83 @@
+//! Arguments that do not fit are refused, whatever they are.
+
+use crate::harness::on_each_isa;
+use netkit_core::op::{Activation, Conv2d, Padding, Window};
+use netkit_kernels::{Filter, Kernels};
+
+fn window() -> Window {
+    Window::new((3, 3), (2, 2), 1, Padding::default()).unwrap()
+}
+
+fn convolve(kernels: Kernels, window: Window, input: usize, rows: core::ops::Range<usize>) -> bool {
+    let conv = Conv2d { window, in_channels: 1, out_channels: 1 };
+    let filter = Filter::File { values: &[1.0; 4], scale: None };
+    let (input, bias, none) = (vec![1.0; input], [0.0], Activation::None);
+    let mut output = [7.0; 4];
+    let mut scratch = vec![0; 1 << 20];
+    let scratch = &mut scratch[..];
+    let start = scratch.as_ptr().align_offset(64);
+    let scratch = &mut scratch[start..];
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        kernels.conv2d_f32(&conv, &input, filter, &bias, None, none, rows, &mut output, scratch);
+    }));
+    // A panic in builds with debug assertions, an output as it was in others.
+    result.is_err() || output == [7.0; 4]
+}
+
+#[test]
+fn hostile_windows_are_refused_or_computed_but_never_read_out_of_bounds() {
+    on_each_isa(|kernels| {
+        assert!(!convolve(kernels, window(), 9, 0..2), "this one fits");
+        assert!(convolve(kernels, window(), 8, 0..2));
+        assert!(convolve(kernels, window(), 9, 1..3));
+        #[allow(clippy::reversed_empty_ranges, reason = "what a caller may write by mistake")]
+        let backwards = 2..1;
+        assert!(convolve(kernels, window(), 9, backwards));
+        for wrong in [0, usize::MAX, usize::MAX / 2, 1 << 33] {
+            let w = window();
+            assert!(convolve(kernels, Window { kernel_h: wrong, ..w }, 9, 0..2));
+            assert!(convolve(kernels, Window { kernel_w: wrong, ..w }, 9, 0..2));
+            assert!(convolve(kernels, Window { stride_h: wrong, ..w }, 9, 0..2));
+            assert!(convolve(kernels, Window { stride_w: wrong, ..w }, 9, 0..2));
+            assert!(convolve(kernels, Window { dilation_h: wrong, ..w }, 9, 0..2));
+            assert!(convolve(kernels, Window { dilation_w: wrong, ..w }, 9, 0..2));
+            if wrong != 0 {
+                assert!(convolve(kernels, Window { pad_top: wrong, ..w }, 9, 0..2));
+                assert!(convolve(kernels, Window { pad_left: wrong, ..w }, 9, 0..2));
+                assert!(convolve(kernels, Window { out_h: wrong, ..w }, 9, 0..wrong));
+                assert!(convolve(kernels, Window { out_w: wrong, ..w }, 9, 0..2));
+            }
+        }
+    });
+}
+
+#[test]
+fn scratch_that_is_short_or_misaligned_is_refused() {
+    on_each_isa(|kernels| {
+        let window = Window::new((3, 3), (3, 3), 1, Padding::symmetric(1, 1)).unwrap();
+        let conv = Conv2d { window, in_channels: 1, out_channels: 1 };
+        let packed = vec![1.0; 9 * 16];
+        let mut memory = vec![0u8; 4096];
+        let start = memory.as_ptr().align_offset(64);
+        for scratch in [start..start + 16, start + 1..4000] {
+            let mut output = [7.0; 9];
+            let scratch = &mut memory[scratch];
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let filter = Filter::Packed(&packed);
+                let none = Activation::None;
+                kernels.conv2d_f32(
+                    &conv,
+                    &[1.0; 9],
+                    filter,
+                    &[0.0],
+                    None,
+                    none,
+                    0..3,
+                    &mut output,
+                    scratch,
+                );
+            }));
+            assert!(result.is_err() || output == [7.0; 9]);
+        }
+    });
+}
