@@ -3,8 +3,6 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(feature = "std")]
-extern crate std;
 
 #[cfg(target_endian = "big")]
 compile_error!(
@@ -15,13 +13,9 @@ pub mod aligned;
 pub mod arena;
 #[cfg(feature = "alloc")]
 mod boxed;
-pub mod error;
-#[cfg(feature = "mmap")]
-mod mmap;
 mod model;
 #[doc(hidden)]
 pub mod private;
-pub mod runtime;
 mod self_test;
 
 pub use model::{Layer, Model, QuantizedModel};
@@ -53,4 +47,20 @@ macro_rules! __if_alloc {
 #[macro_export]
 macro_rules! __if_alloc {
     ($($items:tt)*) => {};
+}
+
+/// Keeps the form of a filter that this target's kernels read: panels where they would pack file order otherwise.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __layout {
+    (panels { $($panels:tt)* } file { $($file:tt)* }) => { $($panels)* };
+}
+
+/// Keeps the form of a filter that this target's kernels read: panels where they would pack file order otherwise.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar"))))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __layout {
+    (panels { $($panels:tt)* } file { $($file:tt)* }) => { $($file)* };
 }

@@ -17,12 +17,54 @@ pub use crate::arena::{Arena, Region};
 #[cfg(feature = "alloc")]
 pub use crate::boxed::{Zero, boxed};
 pub use crate::model::{Layer, Model, QuantizedModel};
-pub use crate::self_test::{
-    NONE as NO_CASES, SelfTest, SelfTestError, float as self_test_float,
-    quantized as self_test_quantized,
-};
-pub use crate::{__if_alloc as if_alloc, __model as model};
+pub use crate::self_test::{NO_CASES, SelfTest, SelfTestError, self_test_f32, self_test_s8};
+pub use crate::{__if_alloc as if_alloc, __layout as layout, __model as model};
 #[cfg(feature = "alloc")]
 pub use alloc::boxed::Box;
-pub use netkit_core::op::*;
-pub use netkit_core::quant::*;
+pub use netkit_core::op::{
+    Activation, Concat, Conv2d, Dense, DepthwiseConv2d, PerChannel, Pool2d, Upsample2x, Window,
+};
+pub use netkit_core::quant::{AddStage, Multiplier, OutputStage, Quant, SoftmaxStage};
+pub use netkit_kernels::{
+    Filter, FilterForm, Kernels, concat as concat_tensors, copy, upsample2x, workspace,
+};
+
+/// A window from pairs of height and width.
+#[must_use]
+pub const fn window(
+    input: [usize; 2],
+    output: [usize; 2],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    dilation: [usize; 2],
+    padding: [usize; 2],
+) -> Window {
+    Window {
+        in_h: input[0],
+        in_w: input[1],
+        out_h: output[0],
+        out_w: output[1],
+        kernel_h: kernel[0],
+        kernel_w: kernel[1],
+        stride_h: stride[0],
+        stride_w: stride[1],
+        dilation_h: dilation[0],
+        dilation_w: dilation[1],
+        pad_top: padding[0],
+        pad_left: padding[1],
+    }
+}
+
+/// The largest of some sizes; 0 of none.
+#[must_use]
+pub const fn largest(sizes: &[usize]) -> usize {
+    let mut largest = 0;
+    let mut i = 0;
+    while i < sizes.len() {
+        if sizes[i] > largest {
+            largest = sizes[i];
+        }
+        i += 1;
+    }
+    largest
+}

@@ -137,7 +137,7 @@ fn largest_index<T: PartialOrd + Copy>(values: impl Iterator<Item = T>) -> usize
 }
 
 /// Replays the cases of a TCAS section on a float model.
-pub fn float<M, const INPUT: usize, const OUTPUT: usize>(
+pub fn self_test_f32<M, const INPUT: usize, const OUTPUT: usize>(
     model: &mut M,
     section: &'static [u8],
 ) -> Result<SelfTest, SelfTestError>
@@ -155,7 +155,7 @@ where
 }
 
 /// Replays the cases of a TCAS section on an int8 model.
-pub fn quantized<M, const INPUT: usize, const OUTPUT: usize>(
+pub fn self_test_s8<M, const INPUT: usize, const OUTPUT: usize>(
     model: &mut M,
     section: &'static [u8],
 ) -> Result<SelfTest, SelfTestError>
@@ -172,14 +172,14 @@ where
 }
 
 /// No section, no cases.
-pub const NONE: Result<SelfTest, SelfTestError> = Ok(SelfTest { cases: 0, max_deviation: 0.0 });
+pub const NO_CASES: Result<SelfTest, SelfTestError> = Ok(SelfTest { cases: 0, max_deviation: 0.0 });
 
 fn replay(
     section: &'static [u8],
     int8: bool,
     mut judge: impl FnMut(&TestCase<'static>, f32) -> Result<f32, Mismatch>,
 ) -> Result<SelfTest, SelfTestError> {
-    let Some((cases, tolerance)) = TestCases::of_section(section, int8) else { return NONE };
+    let Some((cases, tolerance)) = TestCases::of_section(section, int8) else { return NO_CASES };
     let mut passed = SelfTest { cases: 0, max_deviation: 0.0 };
     for case in cases {
         match judge(&case, tolerance) {

@@ -14,8 +14,10 @@ mod source;
 pub use input::{Input, Malformed};
 pub use source::{Base, Disk, Memory, ModelPath, PathError, ReadError, Source};
 
+use emit::Emit;
 use netkit_core::diag::Diagnostics;
 use netkit_core::format::NkFile;
+use netkit_core::program::{OwnedStorage, compile};
 use proc_macro2::{Ident, TokenStream};
 use report::Report;
 
@@ -66,8 +68,18 @@ fn expand_input(
     *name = Some(type_name.clone());
     let bytes = source.read(&path).map_err(|error| Report::of_file(&path, error, span))?;
     let mut sink = Diagnostics::new();
-    match NkFile::parse(&bytes, &mut sink) {
-        Some(file) => Ok(emit::model(krate, input, &path, &type_name, &file)),
-        None => Err(Report::of_model(&path, sink.as_slice(), span)),
+    let file = NkFile::parse(&bytes, &mut sink);
+    let mut storage = file.as_ref().map(OwnedStorage::of);
+    let program = file
+        .as_ref()
+        .zip(storage.as_mut())
+        .and_then(|(file, storage)| compile(file, storage.lend(), &mut sink));
+    let Some(program) = program else {
+        return Err(Report::of_model(&path, sink.as_slice(), span));
+    };
+    if program.is_quantized() {
+        return Err(Report::of_file(&path, "int8 models are not compiled yet", span));
     }
+    let emit = Emit { krate, input, path: &path, name: &type_name, program: &program };
+    Ok(emit.items())
 }

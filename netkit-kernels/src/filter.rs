@@ -27,3 +27,14 @@ pub enum FilterForm {
     /// [`Filter::Packed`].
     Packed,
 }
+
+impl Filter<'_> {
+    /// Which variant this is.
+    #[must_use]
+    pub const fn form(&self) -> FilterForm {
+        match self {
+            Self::File { .. } => FilterForm::File,
+            Self::Packed(_) => FilterForm::Packed,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! One call for each step of the program: the same match that the runtime makes.
+
+use super::layout::Memory;
+use super::names::Names;
+use super::quantized::call_s8;
+use super::{Emit, float, number, operator};
+use netkit_core::op::Op;
+use netkit_core::program::Step;
+use proc_macro2::TokenStream;
+use quote::quote;
+
+/// What a step is printed as.
+pub(super) struct StepCode {
+    /// Constants and statics.
+    pub(super) items: TokenStream,
+    /// The statements that make the step.
+    pub(super) statements: TokenStream,
+    /// The constant that says how many bytes of scratch it needs, if it may need any.
+    pub(super) scratch: Option<TokenStream>,
+}
+
+impl Emit<'_, '_, '_> {
+    /// Prints one step.
+    pub(super) fn step(&self, step: &Step<'_, '_>) -> StepCode {
+        let names = Names::of(step.index);
+        let needs = self.needs(step, &names);
+        let Names { operator, scratch, .. } = &names;
+        let attributes =
+            needs.attributes.map(|(kind, value)| quote!(const #operator: nk::#kind = #value;));
+        let tensors = needs.tensors;
+        let bytes = needs.scratch.map(|bytes| quote!(const #scratch: nk::usize = #bytes;));
+        let scratch = bytes.is_some().then(|| quote!(#scratch));
+        let memory = self.memory(step.inputs(), step.output(), scratch.as_ref());
+        let call = call(step, &names, &memory);
+        let views = memory.views;
+        StepCode {
+            items: quote!(#attributes #tensors #bytes),
+            statements: quote!(#views #call;),
+            scratch,
+        }
+    }
+}
+
+fn call(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
+    if step.is_quantized() { call_s8(step, names, memory) } else { call_f32(step, names, memory) }
+}
+
+fn call_f32(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
+    let Names { operator, filter, weights, bias, .. } = names;
+    let Memory { inputs, output: y, .. } = memory;
+    let x = &inputs[0];
+    let activation = operator::activation(step.activation());
+    match &step.node.op {
+        Op::Conv2d { conv, residual, .. } => {
+            let rows = rows(conv.window.out_h);
+            let residual = if *residual {
+                let addend = &inputs[1];
+                quote!(nk::Some(#addend))
+            } else {
+                quote!(nk::None)
+            };
+            quote!(kernels.conv2d_f32(
+                &#operator, #x, #filter, #bias.as_f32(), #residual, #activation, #rows, #y, scratch
+            ))
+        }
+        Op::DepthwiseConv2d { conv, .. } => {
+            let rows = rows(conv.window.out_h);
+            quote!(kernels.depthwise_conv2d_f32(
+                &#operator, #x, #filter, #bias.as_f32(), #activation, #rows, #y, scratch
+            ))
+        }
+        Op::Dense { .. } => {
+            quote!(kernels.dense_f32(&#operator, #x, #filter, #bias.as_f32(), #activation, #y))
+        }
+        Op::MaxPool2d(pool) => {
+            let rows = rows(pool.window.out_h);
+            quote!(kernels.max_pool2d_f32(&#operator, #x, #rows, #y))
+        }
+        Op::AveragePool2d(pool) => {
+            let rows = rows(pool.window.out_h);
+            quote!(kernels.average_pool2d_f32(&#operator, #x, #rows, #y))
+        }
+        Op::BatchNorm(..) => quote!(kernels.batch_norm_f32(
+            &#operator, #x, #weights.as_f32(), #bias.as_f32(), #activation, #y
+        )),
+        Op::LayerNorm { epsilon, .. } => {
+            let epsilon = float(*epsilon);
+            quote!(kernels.layer_norm_f32(
+                &#operator, #epsilon, #x, #weights.as_f32(), #bias.as_f32(), #y
+            ))
+        }
+        Op::GlobalResponseNorm { epsilon, .. } => {
+            let epsilon = float(*epsilon);
+            quote!(kernels.global_response_norm_f32(
+                &#operator, #epsilon, #x, #weights.as_f32(), #bias.as_f32(), #y, scratch
+            ))
+        }
+        Op::Softmax { .. } => quote!(kernels.softmax_f32(#x, #y)),
+        Op::Activation { .. } => quote!(kernels.activation_f32(#activation, #x, #y)),
+        Op::Add { .. } => {
+            let addend = &inputs[1];
+            quote!(kernels.add_f32(#x, #addend, #activation, #y))
+        }
+        Op::Upsample2x(_) | Op::Concat(_) | Op::Copy { .. } => move_data(step, names, memory),
+    }
+}
+
+/// Operators that are the same for every element type.
+fn move_data(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
+    let Names { operator, .. } = names;
+    let Memory { inputs, output: y, .. } = memory;
+    let x = &inputs[0];
+    match &step.node.op {
+        Op::Upsample2x(upsample) => {
+            let rows = rows(2 * upsample.in_h);
+            quote!(nk::upsample2x(&#operator, #x, #rows, #y))
+        }
+        Op::Concat(_) => quote!(nk::concat_tensors(&#operator, &[#(#inputs),*], #y)),
+        _ => quote!(nk::copy(#x, #y)),
+    }
+}
+
+fn rows(height: usize) -> TokenStream {
+    let height = number(height);
+    quote!(0..#height)
+}

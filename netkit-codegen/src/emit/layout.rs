@@ -1,0 +1,89 @@
+//! Views into the arena, and who else lends a step its memory.
+
+use super::{Emit, number};
+use netkit_core::plan::Placement;
+use netkit_core::program::Operand;
+use netkit_core::tensor::DType;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+/// The memory of one step: the names by which the call gets at it, and the statement that makes them.
+pub(super) struct Memory {
+    /// What is read, in the operator's order.
+    pub(super) inputs: Vec<TokenStream>,
+    /// What is written.
+    pub(super) output: TokenStream,
+    /// Takes the views, where there are any.
+    pub(super) views: TokenStream,
+}
+
+/// A stretch of the arena as a type.
+fn region(element: TokenStream, offset: usize, len: TokenStream) -> TokenStream {
+    let offset = number(offset);
+    quote!(nk::Region<#element, #offset, #len>)
+}
+
+fn element(dtype: DType) -> TokenStream {
+    match dtype {
+        DType::F32 => quote!(nk::f32),
+        DType::I8 => quote!(nk::i8),
+        DType::I32 => quote!(nk::i32),
+    }
+}
+
+/// The stretch that a value takes, if it is in the arena.
+fn in_arena(operand: &Operand<'_>) -> Option<TokenStream> {
+    match operand.placement {
+        Placement::Arena { offset } => {
+            let len = number(operand.value.shape.elements());
+            Some(region(element(operand.value.dtype), offset, quote!(#len)))
+        }
+        Placement::Input | Placement::Output => None,
+    }
+}
+
+impl Emit<'_, '_, '_> {
+    /// Lays out a step's inputs and output, and as much scratch behind the activations as the constant `scratch`
+    /// says.
+    pub(super) fn memory<'s>(
+        &self,
+        inputs: impl Iterator<Item = Operand<'s>>,
+        output: Operand<'_>,
+        scratch: Option<&TokenStream>,
+    ) -> Memory {
+        let (mut names, mut read, mut read_names) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, operand) in inputs.enumerate() {
+            match in_arena(&operand) {
+                Some(region) => {
+                    let name = format_ident!("x{index}");
+                    read.push(region);
+                    read_names.push(name.clone());
+                    names.push(quote!(#name));
+                }
+                None => names.push(quote!(input)),
+            }
+        }
+        let (mut write, mut write_names) = (Vec::new(), Vec::new());
+        let output = match in_arena(&output) {
+            Some(region) => {
+                write.push(region);
+                write_names.push(quote!(y));
+                quote!(y)
+            }
+            None => quote!(output),
+        };
+        if let Some(len) = scratch {
+            write.push(region(quote!(nk::u8), self.scratch_offset(), len.clone()));
+            write_names.push(quote!(scratch));
+        }
+        let views = if read.is_empty() && write.is_empty() {
+            TokenStream::new()
+        } else {
+            quote! {
+                let ((#(#read_names,)*), (#(#write_names,)*)) =
+                    arena.views::<(#(#read,)*), (#(#write,)*)>();
+            }
+        };
+        Memory { inputs: names, output, views }
+    }
+}

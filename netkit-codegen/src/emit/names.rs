@@ -1,0 +1,39 @@
+//! Names of the items and locals that a step's code consists of.
+
+use proc_macro2::Ident;
+use quote::format_ident;
+
+/// The constants of one step.
+pub(super) struct Names {
+    /// The operator's attributes.
+    pub(super) operator: Ident,
+    /// The filter as its kernel takes it.
+    pub(super) filter: Ident,
+    /// The static behind the filter, or the scale of a normalisation.
+    pub(super) weights: Ident,
+    /// The factors of a batch norm that is folded into a filter in file order.
+    pub(super) scale: Ident,
+    /// The bias, or the shift of a normalisation.
+    pub(super) bias: Ident,
+    /// The fixed-point factors of an int8 step.
+    #[expect(dead_code, reason = "int8 models come next")]
+    pub(super) multipliers: Ident,
+    /// Bytes of scratch.
+    pub(super) scratch: Ident,
+}
+
+impl Names {
+    /// Those of the step with this index.
+    pub(super) fn of(step: usize) -> Self {
+        let name = |what: &str| format_ident!("{what}_{step}");
+        Self {
+            operator: name("OPERATOR"),
+            filter: name("FILTER"),
+            weights: name("WEIGHTS"),
+            scale: name("SCALE"),
+            bias: name("BIAS"),
+            multipliers: name("MULTIPLIERS"),
+            scratch: name("SCRATCH"),
+        }
+    }
+}

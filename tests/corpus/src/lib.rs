@@ -1,0 +1,1 @@
+//! Every model file at hand through `netkit::model!`: see `tests/golden.rs`.
