@@ -1,0 +1,25 @@
+//! ONNX.
+
+mod constant;
+mod import;
+mod layout;
+mod model;
+mod operators;
+mod window;
+mod wire;
+
+pub use model::{Model, ParseError};
+
+use crate::conversion::Conversion;
+use crate::obstacle::Obstacles;
+use crate::options::Options;
+
+impl Model {
+    /// What the model is as a `.nk` file.
+    ///
+    /// # Errors
+    /// Every obstacle that was found, named after the nodes it concerns; never panics.
+    pub fn convert(&self, options: &Options) -> Result<Conversion, Obstacles> {
+        import::import(self, options).into_conversion()
+    }
+}
