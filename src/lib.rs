@@ -3,6 +3,8 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 #[cfg(target_endian = "big")]
 compile_error!(
@@ -13,9 +15,13 @@ pub mod aligned;
 pub mod arena;
 #[cfg(feature = "alloc")]
 mod boxed;
+pub mod error;
+#[cfg(feature = "mmap")]
+mod mmap;
 mod model;
 #[doc(hidden)]
 pub mod private;
+pub mod runtime;
 mod self_test;
 
 pub use model::{Layer, Model, QuantizedModel};

@@ -1,0 +1,223 @@
+//! Why a model cannot be loaded or run.
+
+use core::fmt;
+
+use netkit_core::diag::{Code, Diagnostic};
+
+use crate::arena::ArenaError;
+
+/// Why a model could not be loaded: what is wrong, in which layer, at which byte.
+#[derive(Debug)]
+pub struct LoadError {
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Model(Diagnostic),
+    Arena(ArenaError),
+    Misaligned {
+        offset: u64,
+    },
+    #[cfg(feature = "mmap")]
+    Io(std::io::Error),
+}
+
+/// The kind of a [`LoadError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadErrorKind {
+    /// The bytes are no model that can be run; the code says which rule they break.
+    Model(Code),
+    /// The arena is too small.
+    Arena(ArenaError),
+    /// The tensors do not lie at a multiple of 4 in memory.
+    Misaligned,
+    /// The file could not be read.
+    #[cfg(feature = "mmap")]
+    Io(std::io::ErrorKind),
+}
+
+impl LoadError {
+    pub(crate) const fn misaligned(offset: u64) -> Self {
+        Self { cause: Cause::Misaligned { offset } }
+    }
+
+    /// What kind of failure this is.
+    #[must_use]
+    pub fn kind(&self) -> LoadErrorKind {
+        match &self.cause {
+            Cause::Model(diagnostic) => LoadErrorKind::Model(diagnostic.code),
+            Cause::Arena(error) => LoadErrorKind::Arena(*error),
+            Cause::Misaligned { .. } => LoadErrorKind::Misaligned,
+            #[cfg(feature = "mmap")]
+            Cause::Io(error) => LoadErrorKind::Io(error.kind()),
+        }
+    }
+
+    /// The full diagnosis of a model that breaks a rule: the same that the macro and the command line
+    /// give.
+    #[must_use]
+    pub const fn diagnostic(&self) -> Option<&Diagnostic> {
+        match &self.cause {
+            Cause::Model(diagnostic) => Some(diagnostic),
+            _ => None,
+        }
+    }
+
+    /// The layer that is wrong, counted from 0.
+    #[must_use]
+    pub fn layer(&self) -> Option<u16> {
+        self.diagnostic().and_then(|diagnostic| diagnostic.site.layer)
+    }
+
+    /// The offset of the wrong byte in the file.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match &self.cause {
+            Cause::Model(diagnostic) => diagnostic.site.offset,
+            Cause::Misaligned { offset } => Some(*offset),
+            _ => None,
+        }
+    }
+}
+
+impl From<Diagnostic> for LoadError {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self { cause: Cause::Model(diagnostic) }
+    }
+}
+
+impl From<ArenaError> for LoadError {
+    fn from(error: ArenaError) -> Self {
+        Self { cause: Cause::Arena(error) }
+    }
+}
+
+#[cfg(feature = "mmap")]
+impl From<std::io::Error> for LoadError {
+    fn from(error: std::io::Error) -> Self {
+        Self { cause: Cause::Io(error) }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Model(diagnostic) => {
+                write!(f, "[{}] {diagnostic}", diagnostic.code.as_str())?;
+                match diagnostic.hint() {
+                    Some(hint) => write!(f, "; {hint}"),
+                    None => Ok(()),
+                }
+            }
+            Cause::Arena(error) => error.fmt(f),
+            Cause::Misaligned { offset } => write!(
+                f,
+                "the tensor at byte {offset:#x} of the model does not lie at a multiple of 4 in \
+                 memory; put the model into a buffer aligned to 4 bytes or more, such as \
+                 `netkit::include_model!` makes"
+            ),
+            #[cfg(feature = "mmap")]
+            Cause::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match &self.cause {
+            Cause::Model(_) | Cause::Misaligned { .. } => None,
+            Cause::Arena(error) => Some(error),
+            #[cfg(feature = "mmap")]
+            Cause::Io(error) => Some(error),
+        }
+    }
+}
+
+/// Why a loaded model did not run. Nothing was computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum RunError {
+    /// The input has the wrong number of elements.
+    InputLength {
+        /// Elements the model takes.
+        expected: usize,
+        /// Elements given.
+        found: usize,
+    },
+    /// The output has the wrong number of elements.
+    OutputLength {
+        /// Elements the model gives.
+        expected: usize,
+        /// Elements there is room for.
+        found: usize,
+    },
+    /// int8 values for a float model.
+    NotQuantized,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InputLength { expected, found } => {
+                write!(f, "the model takes {expected} values, {found} were given")
+            }
+            Self::OutputLength { expected, found } => {
+                write!(f, "the model gives {expected} values, there is room for {found}")
+            }
+            Self::NotQuantized => f.write_str("the model computes in float32; use `forward`"),
+        }
+    }
+}
+
+impl core::error::Error for RunError {}
+
+/// A loaded model does not have the inputs and outputs the program was written for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SignatureError {
+    /// The shapes of the inputs differ.
+    Input,
+    /// The shapes of the outputs differ.
+    Output,
+    /// One is int8 and the other float32.
+    ElementType,
+    /// The int8 inputs have another scale or zero point.
+    InputQuantization,
+    /// The int8 outputs have another scale or zero point.
+    OutputQuantization,
+}
+
+impl fmt::Display for SignatureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Input => "the model's input has another shape than expected",
+            Self::Output => "the model's output has another shape than expected",
+            Self::ElementType => "one of the models is int8 and the other float32",
+            Self::InputQuantization => "the model's int8 input has another scale or zero point",
+            Self::OutputQuantization => "the model's int8 output has another scale or zero point",
+        })
+    }
+}
+
+impl core::error::Error for SignatureError {}
+
+#[cfg(feature = "defmt")]
+mod format {
+    use super::{LoadError, SignatureError};
+    use defmt::{Display2Format, Format, Formatter};
+
+    impl Format for LoadError {
+        fn format(&self, f: Formatter<'_>) {
+            defmt::write!(f, "{}", Display2Format(self));
+        }
+    }
+
+    impl Format for SignatureError {
+        fn format(&self, f: Formatter<'_>) {
+            defmt::write!(f, "{}", Display2Format(self));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Bytes to a network: parse, compile into the arena, bind the weights where they lie.
+
+use bytemuck::Pod;
+use netkit_core::diag::{Code, Diagnostic, FirstError, Site};
+use netkit_core::format::NkFile;
+use netkit_core::graph::{Constant, Node, Value, Weights, fold_bias};
+use netkit_core::lower::LayerInfo;
+use netkit_core::op::Op;
+use netkit_core::plan::{CACHE_LINE, Slot};
+use netkit_core::program::{Program, Step, Storage, StorageSize, compile};
+use netkit_core::quant::Multiplier;
+use netkit_core::tensor::DType;
+use netkit_kernels::{FilterForm, Kernels, workspace};
+
+use super::Network;
+use crate::arena::Bump;
+use crate::error::LoadError;
+
+/// The constants of a step, typed and where they lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bound<'a> {
+    /// An operator without constants.
+    Nothing,
+    /// Float filter (or scale) and bias (or shift).
+    F32 {
+        /// In the file's order.
+        filter: &'a [f32],
+        /// Of a folded batch norm, for each output channel.
+        scale: Option<&'a [f32]>,
+        /// With the batch norm folded in.
+        bias: &'a [f32],
+    },
+    /// int8 filter and its requantization.
+    I8 {
+        /// In the file's order.
+        filter: &'a [i8],
+        /// In units of input scale · weight scale.
+        bias: &'a [i32],
+        /// One for each output channel.
+        multipliers: &'a [Multiplier],
+    },
+}
+
+pub(super) fn load<'a>(bytes: &'a [u8], arena: &'a Bump<'_>) -> Result<Network<'a>, LoadError> {
+    let mut sink = FirstError::new();
+    let program = compile_into(bytes, arena, &mut sink)?;
+    let Some(program) = program else {
+        // A sink that stays empty beside a missing program would be a bug of the compiler's.
+        let first = sink.first();
+        return Err(first.unwrap_or(Diagnostic::new(Code::Storage, Site::FILE)).into());
+    };
+    if program.is_quantized() {
+        // The int8 kernels are not connected yet.
+        return Err(Diagnostic::new(Code::UnsupportedLayer, Site::FILE).into());
+    }
+    let steps = arena.alloc_slice(program.steps().len(), Bound::Nothing)?;
+    for (step, slot) in program.steps().zip(steps.iter_mut()) {
+        *slot = bind(&program, step.node, arena)?;
+    }
+    let too_large = || LoadError::from(Diagnostic::new(Code::TooLarge, Site::FILE));
+    let workspace_bytes = program.steps().map(|step| scratch_bytes(&step)).max().unwrap_or(0);
+    let activations = program.plan().arena_bytes().checked_next_multiple_of(CACHE_LINE);
+    let total = activations.and_then(|bytes| bytes.checked_add(workspace_bytes));
+    let memory = arena.alloc(total.ok_or_else(too_large)?, CACHE_LINE)?;
+    let edge = |len: usize| if program.is_quantized() { len } else { 0 };
+    let edges = (
+        arena.alloc_slice(edge(program.input().shape.elements()), 0)?,
+        arena.alloc_slice(edge(program.output().shape.elements()), 0)?,
+    );
+    Ok(Network {
+        program,
+        steps,
+        memory,
+        workspace_bytes,
+        edges,
+        kernels: Kernels::native(),
+        #[cfg(feature = "mmap")]
+        _mapping: None,
+    })
+}
+
+fn compile_into<'a>(
+    bytes: &'a [u8],
+    arena: &'a Bump<'_>,
+    sink: &mut FirstError,
+) -> Result<Option<Program<'a, 'a>>, LoadError> {
+    let Some(file) = NkFile::parse(bytes, sink) else { return Ok(None) };
+    let size = StorageSize::of(&file);
+    let storage = Storage {
+        nodes: arena.alloc_slice(size.nodes, Node::EMPTY)?,
+        values: arena.alloc_slice(size.values, Value::EMPTY)?,
+        slots: arena.alloc_slice(size.values, Slot::EMPTY)?,
+        layers: arena.alloc_slice(size.layers, LayerInfo::EMPTY)?,
+    };
+    Ok(compile(&file, storage, sink))
+}
+
+/// A constant as values of its type. The file's own layout aligns it to 4 bytes behind the first byte.
+fn typed<'a, T: Pod>(program: &Program<'a, '_>, constant: Constant) -> Result<&'a [T], LoadError> {
+    bytemuck::try_cast_slice(constant.bytes(program.source()))
+        .map_err(|_| LoadError::misaligned(constant.offset.into()))
+}
+
+fn bind<'a>(
+    program: &Program<'a, 'a>,
+    node: &Node,
+    arena: &'a Bump<'_>,
+) -> Result<Bound<'a>, LoadError> {
+    let Some(weights) = node.weights else { return Ok(Bound::Nothing) };
+    if weights.filter.dtype == DType::I8 {
+        let bias: &[i32] = typed(program, weights.bias)?;
+        let multipliers = arena.alloc_slice(bias.len(), Multiplier { multiplier: 0, shift: 0 })?;
+        for (channel, slot) in multipliers.iter_mut().enumerate() {
+            *slot = program.multiplier(node, channel);
+        }
+        return Ok(Bound::I8 { filter: typed(program, weights.filter)?, bias, multipliers });
+    }
+    bind_float(program, &weights, arena)
+}
+
+fn bind_float<'a>(
+    program: &Program<'a, 'a>,
+    weights: &Weights,
+    arena: &'a Bump<'_>,
+) -> Result<Bound<'a>, LoadError> {
+    let filter = typed(program, weights.filter)?;
+    let bias: &[f32] = typed(program, weights.bias)?;
+    let Some(fold) = weights.fold else {
+        return Ok(Bound::F32 { filter, scale: None, bias });
+    };
+    let scale: &[f32] = typed(program, fold.scale)?;
+    let shift: &[f32] = typed(program, fold.shift)?;
+    let folded = arena.alloc_slice(bias.len(), 0.0f32)?;
+    for (((folded, &bias), &scale), &shift) in folded.iter_mut().zip(bias).zip(scale).zip(shift) {
+        *folded = fold_bias(bias, scale, shift);
+    }
+    Ok(Bound::F32 { filter, scale: Some(scale), bias: folded })
+}
+
+/// Scratch of a step whose filter lies in file order.
+fn scratch_bytes(step: &Step<'_, '_>) -> usize {
+    let form = FilterForm::File;
+    match (&step.node.op, step.is_quantized()) {
+        (Op::Conv2d { conv, .. }, false) => workspace::conv2d_f32(conv, form),
+        (Op::DepthwiseConv2d { conv, .. }, false) => workspace::depthwise_conv2d_f32(conv, form),
+        (Op::GlobalResponseNorm { shape, .. }, _) => workspace::global_response_norm_f32(shape),
+        _ => 0,
+    }
+}
