@@ -15,6 +15,7 @@ mod tcas;
 #[cfg(feature = "alloc")]
 mod write;
 
+use core::fmt;
 use core::ops::{ControlFlow, Range};
 
 pub use catalog::{DESCRIPTOR_BYTES, Pair, Pairs, TensorView, dtype_code, dtype_from_code};
@@ -87,7 +88,7 @@ fn check_zero(
 /// assert_eq!(first.code.as_str(), "NK0102");
 /// assert_eq!(first.to_string(), r#"byte 0x0: the file starts with "GIF8", expected "NKIT""#);
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NkFile<'a> {
     bytes: &'a [u8],
     header: Header,
@@ -164,13 +165,19 @@ impl<'a> NkFile<'a> {
             + u64::from(self.header.biases_bytes)
     }
 
-    /// The layer that owns a tensor pair, for a diagnostic about one of its tensors.
-    fn pair_site(&self, index: u16) -> Site {
-        let index = u32::from(index);
-        let owner = self.layers().find(|layer| {
-            index.checked_sub(layer.first_pair).is_some_and(|place| place < layer.pair_count)
+    /// The layer that owns each tensor pair, for diagnostics about its tensors. Pairs behind those
+    /// that the layers take have no owner; there is no end of them.
+    fn pair_owners(&self) -> impl Iterator<Item = Site> {
+        let owners = self.layers().flat_map(|layer| {
+            let site = Site::layer(layer.index, layer.kind());
+            (0..layer.pair_count).map(move |_| site)
         });
-        owner.map_or(Site::FILE, |layer| Site::layer(layer.index, layer.kind()))
+        owners.chain(core::iter::repeat(Site::FILE))
+    }
+
+    /// The layer that owns one tensor pair.
+    fn pair_owner(&self, index: u16) -> Site {
+        self.pair_owners().nth(index.into()).unwrap_or(Site::FILE)
     }
 
     /// The whole file.
@@ -240,5 +247,12 @@ impl<'a> NkFile<'a> {
     /// cases.
     pub fn tolerance(&self) -> Option<f32> {
         self.tcas.map(|section| section.tolerance)
+    }
+}
+
+/// The header; the bytes may be many.
+impl fmt::Debug for NkFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NkFile").field("header", &self.header).finish_non_exhaustive()
     }
 }

@@ -180,9 +180,9 @@ pub(super) fn check(
         )?;
     }
     let records = reader.offset();
-    for index in 0..count {
+    for (index, owner) in (0..count).zip(file.pair_owners()) {
         let at = reader.offset() as u64;
-        let site = file.pair_site(index).tensor(Tensor::Quantization(index));
+        let site = owner.tensor(Tensor::Quantization(index));
         let left = reader.remaining();
         match read_record(reader) {
             Some(record) => check_record(record, site, at, sink)?,
@@ -191,9 +191,10 @@ pub(super) fn check(
     }
     let tables = reader.offset();
     let has_tables = flags & CHANNEL_TABLES != 0;
-    for index in 0..if has_tables { count } else { 0 } {
+    let tabled = if has_tables { count } else { 0 };
+    for (index, owner) in (0..tabled).zip(file.pair_owners()) {
         let at = reader.offset() as u64;
-        let site = file.pair_site(index).tensor(Tensor::Quantization(index));
+        let site = owner.tensor(Tensor::Quantization(index));
         let left = reader.remaining();
         let Some((scales, at_scales)) = read_table(reader) else {
             let count = reader.clone().u32().unwrap_or(0);
