@@ -161,20 +161,22 @@ impl OutputStage {
         };
         Some(Self { zero_point, low, high })
     }
+
+    /// Adds the zero point to a rescaled sum and clamps.
+    #[must_use]
+    #[inline(always)]
+    pub const fn clamp(&self, rescaled: i32) -> i8 {
+        let value = rescaled.saturating_add(self.zero_point);
+        let value = if value < self.low as i32 { self.low as i32 } else { value };
+        if value > self.high as i32 { self.high } else { value as i8 }
+    }
 }
 
 /// `clamp(multiplier · accumulator + zero_point, low, high)` (section 8.4).
 #[must_use]
 #[inline(always)]
 pub const fn requantize(accumulator: i32, multiplier: Multiplier, stage: OutputStage) -> i8 {
-    let value = multiplier.apply(accumulator).saturating_add(stage.zero_point);
-    if value < stage.low as i32 {
-        stage.low
-    } else if value > stage.high as i32 {
-        stage.high
-    } else {
-        value as i8
-    }
+    stage.clamp(multiplier.apply(accumulator))
 }
 
 /// `sum / count` to the nearest integer, ties away from zero: the mean of raw int8 values of one
@@ -293,7 +295,8 @@ impl SoftmaxStage {
     /// The factor that turns an exponential into an output, from the sum of all terms.
     #[must_use]
     pub const fn normaliser(sum: i32) -> SoftmaxNormaliser {
-        let headroom = sum.leading_zeros();
+        // The largest logit adds 2^19; only a row without logits has no sum.
+        let headroom = if sum > 0 { sum.leading_zeros() } else { 0 };
         // sum · 2^headroom is 1 + f with f in [0, 1) as Q0.31; `half` is (1 + f) / 2.
         let fraction = ((sum as u32) << headroom).wrapping_sub(1 << 31) as i64;
         let half = ((fraction + (1 << 31)) >> 1) as i32;

@@ -5,10 +5,16 @@
 //! both go through here is what makes the two agree to the last bit.
 
 mod panel_f32;
+mod panel_i8;
 
 pub use panel_f32::{
     pack_conv2d_f32, pack_depthwise_conv2d_f32, pack_panel_f32, packed_conv2d_f32_len,
     packed_depthwise_conv2d_f32_len,
+};
+pub use panel_i8::{
+    GROUP, GROUP_BYTES, RowGroups, Runs, pack_conv2d_s8, pack_dense_s8, pack_depthwise_conv2d_s8,
+    pack_depthwise_panel_s8, pack_panel_s8, packed_conv2d_s8_len, packed_dense_s8_len,
+    packed_depthwise_conv2d_s8_len,
 };
 
 /// Output channels of one panel. Every vector width divides it; a kernel may walk a panel in halves or
@@ -24,4 +30,8 @@ pub enum PackLayout {
     PanelF32,
     /// Depthwise, float: `[kernel_h · kernel_w][channels · multiplier]`.
     TapsF32,
+    /// Convolution and dense, int8: panels of 16 channels, taps in fours along [`Runs`], sums in front.
+    PanelS8,
+    /// Depthwise, int8: panels of 16 channels, taps in fours down [`RowGroups`], sums in front.
+    RowGroupsS8,
 }
