@@ -4,6 +4,7 @@
 use crate::isa::{Avx2, Avx512, Avx512Vnni, AvxVnni, Sse2};
 use crate::isa::{Isa, Scalar};
 use crate::simd::Kernel;
+use crate::simd_s8::KernelS8;
 
 /// The kernels of one instruction set that this machine has. Its methods are the doors.
 ///
@@ -133,6 +134,25 @@ impl Kernels {
             Choice::Avx512(token) => token.call(kernel),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Choice::Avx512Vnni(token) => token.avx512().call(kernel),
+        }
+    }
+
+    /// Runs an int8 kernel compiled for this instruction set.
+    #[inline]
+    pub(crate) fn run_s8<K: KernelS8>(self, kernel: K) -> K::Output {
+        use crate::simd_s8::SimdS8 as _;
+        match self.choice {
+            Choice::Scalar(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Sse2(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx2(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::AvxVnni(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx512(token) => token.call(kernel),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Choice::Avx512Vnni(token) => token.call(kernel),
         }
     }
 }

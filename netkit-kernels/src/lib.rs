@@ -39,6 +39,9 @@
 //! multiply-add, widths of partial sums). On one instruction set they do not depend on how the filter
 //! arrives ([`Filter`]), how rows are cut, or where slices lie. Denormal numbers are computed as such.
 //!
+//! An int8 door is exact: on every instruction set it gives what [`netkit_core::quant`] defines, to the
+//! last bit.
+//!
 //! # Choosing an instruction set
 //!
 //! [`Kernels::native`] says how the choice is made and how to pin it. `std` adds detection at run time;
@@ -53,7 +56,9 @@
 //! 3. `arch/<architecture>/<set>.rs`: `Simd` for the token. `TILE_PIXELS` are the most accumulators the
 //!    registers hold beside the weights of one step; `call` is a function with the set's
 //!    `#[target_feature]`. `max`, `min` and `select_greater` must treat NaN as `simd.rs` says.
-//! 4. Nothing for the tests: `tests/` runs every kernel on each of [`Kernels::all`].
+//! 4. `arch/<architecture>/<set>_s8.rs`: `SimdS8` for the token; an instruction set that adds nothing to
+//!    float arithmetic has only this.
+//! 5. Nothing for the tests: `tests/` runs every kernel on each of [`Kernels::all`].
 #![no_std]
 
 #[cfg(target_endian = "big")]
@@ -66,13 +71,17 @@ mod arch;
 mod dispatch;
 mod doors;
 mod filter;
+mod filter_s8;
 mod generic;
 pub mod isa;
 pub mod reference;
 mod simd;
+mod simd_s8;
 pub mod workspace;
+mod workspace_s8;
 
 pub use dispatch::Kernels;
 pub use doors::*;
 pub use filter::{Filter, FilterForm};
+pub use filter_s8::FilterS8;
 pub use isa::Isa;

@@ -8,11 +8,13 @@ use crate::filter::FilterForm;
 use netkit_core::op::{Conv2d, DepthwiseConv2d, PerChannel};
 use netkit_core::pack::PANEL;
 
+pub use crate::workspace_s8::{conv2d_s8, dense_s8, depthwise_conv2d_s8};
+
 /// Alignment of scratch: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
 /// Whether this build has kernels that pack weights in file order a panel at a time.
-const PACKS: bool =
+pub(crate) const PACKS: bool =
     cfg!(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar")));
 
 /// Rows of the filter matrix packed at once from file order; partial sums wait in the output.

@@ -2,7 +2,13 @@
 //!
 //! Only here (and nowhere in [`generic`](crate::generic)) is `unsafe` allowed.
 
+pub(crate) mod add_s8;
+pub(crate) mod depthwise_s8;
+pub(crate) mod interleave_s8;
 mod scalar;
+mod scalar_s8;
+pub(crate) mod store_s8;
 pub(crate) mod tile_f32;
+pub(crate) mod tile_s8;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;

@@ -2,12 +2,17 @@
 
 mod check;
 mod conv2d_f32;
+mod conv2d_s8;
 mod dense_f32;
+mod dense_s8;
 mod depthwise_conv2d_f32;
+mod depthwise_conv2d_s8;
 mod elementwise_f32;
+mod elementwise_s8;
 mod move_data;
 mod native;
 mod norm_f32;
 mod pool2d_f32;
+mod pool2d_s8;
 
 pub use native::*;

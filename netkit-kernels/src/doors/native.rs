@@ -2,8 +2,10 @@
 
 use crate::dispatch::Kernels;
 use crate::filter::Filter;
+use crate::filter_s8::FilterS8;
 use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d, Dense, DepthwiseConv2d, PerChannel, Pool2d};
+use netkit_core::quant::{AddStage, Multiplier, OutputStage, SoftmaxStage};
 
 pub use super::move_data::{concat, copy, upsample2x};
 
@@ -49,4 +51,22 @@ native! {
     softmax_f32(input: &[f32], output: &mut [f32]);
     activation_f32(activation: Activation, input: &[f32], output: &mut [f32]);
     add_f32(a: &[f32], b: &[f32], activation: Activation, output: &mut [f32]);
+    conv2d_s8(
+        conv: &Conv2d, input: &[i8], input_zero_point: i32, filter: FilterS8<'_>, bias: &[i32],
+        multipliers: &[Multiplier], stage: OutputStage, rows: Range<usize>, output: &mut [i8],
+        scratch: &mut [u8]
+    );
+    depthwise_conv2d_s8(
+        conv: &DepthwiseConv2d, input: &[i8], input_zero_point: i32, filter: FilterS8<'_>,
+        bias: &[i32], multipliers: &[Multiplier], stage: OutputStage, rows: Range<usize>,
+        output: &mut [i8], scratch: &mut [u8]
+    );
+    dense_s8(
+        dense: &Dense, input: &[i8], input_zero_point: i32, filter: FilterS8<'_>, bias: &[i32],
+        multipliers: &[Multiplier], stage: OutputStage, output: &mut [i8], scratch: &mut [u8]
+    );
+    max_pool2d_s8(pool: &Pool2d, input: &[i8], rows: Range<usize>, output: &mut [i8]);
+    average_pool2d_s8(pool: &Pool2d, input: &[i8], rows: Range<usize>, output: &mut [i8]);
+    add_s8(stage: &AddStage, left: &[i8], right: &[i8], output: &mut [i8]);
+    softmax_s8(stage: &SoftmaxStage, input: &[i8], output: &mut [i8]);
 }

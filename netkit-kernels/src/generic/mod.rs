@@ -3,12 +3,21 @@
 
 pub(crate) mod activation;
 pub(crate) mod average_pool2d_f32;
+pub(crate) mod average_pool2d_s8;
+pub(crate) mod block_s8;
 pub(crate) mod conv2d_f32;
+pub(crate) mod conv2d_s8;
 pub(crate) mod dense_f32;
+pub(crate) mod dense_s8;
 pub(crate) mod depthwise_conv2d_f32;
+pub(crate) mod depthwise_conv2d_s8;
 pub(crate) mod direct_f32;
+pub(crate) mod direct_s8;
 pub(crate) mod elementwise_f32;
+pub(crate) mod elementwise_s8;
 pub(crate) mod max_pool2d_f32;
+pub(crate) mod max_pool2d_s8;
 pub(crate) mod norm_f32;
 pub(crate) mod softmax_f32;
+pub(crate) mod softmax_s8;
 pub(crate) mod window;

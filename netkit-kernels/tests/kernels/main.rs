@@ -2,11 +2,16 @@
 
 mod activation_f32;
 mod conv2d_f32;
+mod conv2d_s8;
 mod dense_f32;
+mod dense_s8;
 mod depthwise_conv2d_f32;
+mod depthwise_conv2d_s8;
 mod elementwise_f32;
+mod elementwise_s8;
 mod harness;
 mod norm_f32;
 mod pool2d_f32;
+mod pool2d_s8;
 mod present;
 mod sound;

@@ -1,5 +1,6 @@
 //! Geometries that have gone wrong somewhere.
 
+use super::Random;
 use netkit_core::op::{Activation, Padding, Window};
 use netkit_kernels::Kernels;
 use std::ops::Range;
@@ -67,4 +68,46 @@ pub(crate) fn cuts(out_h: usize) -> [Vec<Range<usize>>; 3] {
 
 fn pieces<const N: usize>(ends: [usize; N]) -> Vec<Range<usize>> {
     ends.windows(2).map(|ends| ends[0]..ends[1]).filter(|rows| !rows.is_empty()).collect()
+}
+
+/// A 3×3 window over an 11×13 map with dilation and strides of their own in each direction.
+pub(crate) fn dilated(
+    dilation_h: usize,
+    dilation_w: usize,
+    stride_h: usize,
+    stride_w: usize,
+) -> Window {
+    let (in_h, in_w, kernel) = (11, 13, 3);
+    let (pad_top, pad_left) = (1, 2);
+    let size = |input: usize, pad: usize, stride: usize, dilation: usize| {
+        (input + 2 * pad - ((kernel - 1) * dilation + 1)) / stride + 1
+    };
+    Window {
+        in_h,
+        in_w,
+        out_h: size(in_h, pad_top, stride_h, dilation_h),
+        out_w: size(in_w, pad_left, stride_w, dilation_w),
+        kernel_h: kernel,
+        kernel_w: kernel,
+        stride_h,
+        stride_w,
+        dilation_h,
+        dilation_w,
+        pad_top,
+        pad_left,
+    }
+}
+
+/// Any small window, with padding of its own on each side.
+pub(crate) fn any_window(random: &mut Random) -> Window {
+    loop {
+        let input = (1 + random.below(9), 1 + random.below(12));
+        let kernel = (1 + random.below(5) as u32, 1 + random.below(5) as u32);
+        let mut pad = || random.choose(&[0, 0, 1, 2, 3]);
+        let padding = Padding { top: pad(), left: pad(), bottom: pad(), right: pad() };
+        let stride = random.choose(&[1, 1, 2, 3]);
+        if let Some(window) = Window::new(input, kernel, stride, padding) {
+            return window;
+        }
+    }
 }

@@ -15,7 +15,8 @@ impl<T: bytemuck::Pod> Guarded<T> {
         let margin = MARGIN / size_of::<T>();
         let canary: T = bytemuck::pod_read_unaligned(&[CANARY; 16][..size_of::<T>()]);
         let mut memory = vec![canary; values.len() + 3 * margin];
-        let start = margin + memory[margin..].as_ptr().align_offset(64) + offset % 16;
+        let start =
+            margin + memory[margin..].as_ptr().align_offset(64) + offset % (64 / size_of::<T>());
         memory[start..start + values.len()].copy_from_slice(values);
         Self { memory, start, len: values.len() }
     }

@@ -3,11 +3,13 @@
 mod bound;
 mod cases;
 mod guarded;
+mod layer_s8;
 mod random;
 
 pub(crate) use bound::{absolute, assert_within, sum_bound};
-pub(crate) use cases::{ACTIVATIONS, WINDOWS, channel_counts, cuts, window};
+pub(crate) use cases::{ACTIVATIONS, WINDOWS, any_window, channel_counts, cuts, dilated, window};
 pub(crate) use guarded::{Guarded, Scratch};
+pub(crate) use layer_s8::Layer;
 pub(crate) use random::Random;
 
 use netkit_kernels::Kernels;

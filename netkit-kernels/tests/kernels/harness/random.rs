@@ -31,6 +31,18 @@ impl Random {
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
+    /// Bytes of one of the kinds that go wrong: any, the two ends, one end only.
+    pub(crate) fn bytes(&mut self, len: usize) -> Vec<i8> {
+        let kind = self.below(8);
+        let byte = |random: &mut Self| match kind {
+            0 => i8::MIN,
+            1 => i8::MAX,
+            2 => random.choose(&[i8::MIN, i8::MAX]),
+            _ => random.next() as i8,
+        };
+        (0..len).map(|_| byte(self)).collect()
+    }
+
     pub(crate) fn floats(&mut self, len: usize) -> Vec<f32> {
         (0..len).map(|_| self.float()).collect()
     }

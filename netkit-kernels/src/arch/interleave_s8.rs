@@ -1,0 +1,45 @@
+//! Four rows into one, byte by byte.
+
+use crate::simd_s8::{KernelS8, SimdS8};
+use netkit_core::pack::GROUP;
+
+/// Interleaves the first `len` bytes of four rows; what is written behind them is left open.
+pub(crate) struct InterleaveS8<'a> {
+    /// Four rows of int8, `row_len` bytes each.
+    pub(crate) rows: &'a [i8],
+    pub(crate) row_len: usize,
+    /// Rounded up to whole vectors, it fits a row.
+    pub(crate) len: usize,
+    pub(crate) to: &'a mut [u8],
+}
+
+impl KernelS8 for InterleaveS8<'_> {
+    type Output = ();
+
+    /// Does nothing if a slice is too short.
+    #[inline(always)]
+    fn run<S: SimdS8>(self, simd: S) {
+        let step = GROUP * S::LANES;
+        let len = self.len.next_multiple_of(step);
+        let fits = len <= self.row_len
+            && self.row_len.checked_mul(4).is_some_and(|all| all <= self.rows.len())
+            && len * GROUP <= self.to.len();
+        if !fits {
+            return;
+        }
+        let first = self.rows.as_ptr();
+        let rows = [
+            first,
+            first.wrapping_add(self.row_len),
+            first.wrapping_add(2 * self.row_len),
+            first.wrapping_add(3 * self.row_len),
+        ];
+        for at in (0..len).step_by(step) {
+            let [a, b, c, d] = rows;
+            let here =
+                [a.wrapping_add(at), b.wrapping_add(at), c.wrapping_add(at), d.wrapping_add(at)];
+            // SAFETY: `fits`: rows have `len` bytes and `to` four times as many; `at + step ≤ len`.
+            unsafe { simd.interleave(here, self.to.as_mut_ptr().wrapping_add(GROUP * at)) };
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! AVX2 for int8, with and without AVX-VNNI: eight lanes of 32 bits.
+
+use crate::isa::{Avx2, AvxVnni};
+use crate::simd_s8::{KernelS8, SimdS8};
+use core::arch::x86_64::*;
+use netkit_core::pack::PANEL;
+use netkit_core::quant::{Multiplier, OutputStage};
+
+/// Multipliers of eight channels, as [`mbqm`](Multiplier::apply) takes them apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Scales {
+    shifts_left: bool,
+    left: __m256i,
+    right: __m256i,
+    /// Of even and odd lanes apart: products have 64 bits.
+    multiplier: [__m256i; 2],
+    /// The bits that the right shift drops.
+    mask: __m256i,
+    /// Half of them: what is more rounds up.
+    half: __m256i,
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn scales(pairs: [__m256i; 2]) -> Scales {
+    // (m0 s0 m1 s1 | m2 s2 m3 s3) and (m4 s4 … ) to m0…m7 and s0…s7.
+    let sorted = [
+        _mm256_shuffle_epi32::<0b11_01_10_00>(pairs[0]),
+        _mm256_shuffle_epi32::<0b11_01_10_00>(pairs[1]),
+    ];
+    let multiplier = _mm256_unpacklo_epi64(sorted[0], sorted[1]);
+    let shift = _mm256_unpackhi_epi64(sorted[0], sorted[1]);
+    let multiplier = _mm256_permute4x64_epi64::<0b11_01_10_00>(multiplier);
+    let shift = _mm256_permute4x64_epi64::<0b11_01_10_00>(shift);
+    let zero = _mm256_setzero_si256();
+    let left = _mm256_max_epi32(shift, zero);
+    let right = _mm256_max_epi32(_mm256_sub_epi32(zero, shift), zero);
+    let one = _mm256_set1_epi32(1);
+    let mask = _mm256_sub_epi32(_mm256_sllv_epi32(one, right), one);
+    Scales {
+        shifts_left: _mm256_testz_si256(left, left) == 0,
+        left,
+        right,
+        multiplier: [multiplier, _mm256_srli_epi64::<32>(multiplier)],
+        mask,
+        half: _mm256_srli_epi32::<1>(mask),
+    }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn rescale(sums: __m256i, scales: &Scales) -> __m256i {
+    let sums = if scales.shifts_left { _mm256_sllv_epi32(sums, scales.left) } else { sums };
+    // The high half of the doubled product, rounded: bits 31 to 62 of the product plus 2^30.
+    let round = _mm256_set1_epi64x(1 << 30);
+    let even = _mm256_add_epi64(_mm256_mul_epi32(sums, scales.multiplier[0]), round);
+    let odd = _mm256_srli_epi64::<32>(sums);
+    let odd = _mm256_add_epi64(_mm256_mul_epi32(odd, scales.multiplier[1]), round);
+    let even = _mm256_srli_epi64::<31>(even);
+    let odd = _mm256_add_epi64(odd, odd);
+    let high = _mm256_blend_epi32::<0b1010_1010>(even, odd);
+    // The rounding right shift: up if more than half is dropped, of a negative number half or more.
+    let dropped = _mm256_and_si256(high, scales.mask);
+    let threshold = _mm256_sub_epi32(scales.half, _mm256_srai_epi32::<31>(high));
+    let up = _mm256_cmpgt_epi32(dropped, threshold);
+    _mm256_sub_epi32(_mm256_srav_epi32(high, scales.right), up)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn narrow(sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
+    // Saturation cannot be seen: it starts where the result is past every clamp.
+    let zero_point = _mm256_set1_epi16(stage.zero_point as i16);
+    let low = _mm256_adds_epi16(_mm256_packs_epi32(sums[0], sums[1]), zero_point);
+    let high = _mm256_adds_epi16(_mm256_packs_epi32(sums[2], sums[3]), zero_point);
+    let bytes = _mm256_packs_epi16(low, high);
+    let bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(stage.low));
+    let bytes = _mm256_min_epi8(bytes, _mm256_set1_epi8(stage.high));
+    // Packing worked in each half: its dwords are vectors 0 to 3, first half, then second half.
+    _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn order_row(row: __m256i) -> __m256i {
+    // Unpacking works in each half: what it takes from one half must end side by side.
+    let ordered = _mm256_permutevar8x32_epi32(row, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+    _mm256_xor_si256(ordered, _mm256_set1_epi8(-128))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn interleave(rows: [__m256i; 4]) -> [__m256i; 4] {
+    let (a, b) = (order_row(rows[0]), order_row(rows[1]));
+    let (c, d) = (order_row(rows[2]), order_row(rows[3]));
+    let low = [_mm256_unpacklo_epi8(a, b), _mm256_unpacklo_epi8(c, d)];
+    let high = [_mm256_unpackhi_epi8(a, b), _mm256_unpackhi_epi8(c, d)];
+    [
+        _mm256_unpacklo_epi16(low[0], low[1]),
+        _mm256_unpackhi_epi16(low[0], low[1]),
+        _mm256_unpacklo_epi16(high[0], high[1]),
+        _mm256_unpackhi_epi16(high[0], high[1]),
+    ]
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn fractions(bytes: __m128i, zero_point: __m256i) -> __m256i {
+    _mm256_slli_epi32::<20>(_mm256_sub_epi32(_mm256_cvtepi8_epi32(bytes), zero_point))
+}
+
+/// Four unsigned bytes of each lane as two pairs of 16 bits: the even bytes and the odd ones.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn split_inputs(bytes: __m256i) -> [__m256i; 2] {
+    [_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16::<8>(bytes)]
+}
+
+/// The same of signed bytes.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn split_weights(bytes: __m256i) -> [__m256i; 2] {
+    [_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(bytes)), _mm256_srai_epi16::<8>(bytes)]
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn dot(sums: __m256i, inputs: [__m256i; 2], weights: [__m256i; 2]) -> __m256i {
+    // At most 2 · 255 · 128 a pair: nothing to saturate, as `maddubs` would.
+    let even = _mm256_madd_epi16(inputs[0], weights[0]);
+    let odd = _mm256_madd_epi16(inputs[1], weights[1]);
+    _mm256_add_epi32(_mm256_add_epi32(sums, even), odd)
+}
+
+/// VNNI takes bytes as they are.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn whole(bytes: __m256i) -> __m256i {
+    bytes
+}
+
+#[target_feature(enable = "avx2,avxvnni")]
+#[inline]
+fn dot_vnni(sums: __m256i, inputs: __m256i, weights: __m256i) -> __m256i {
+    _mm256_dpbusd_avx_epi32(sums, inputs, weights)
+}
+
+/// Implements [`SimdS8`] for a token of AVX2: what the two sets share.
+macro_rules! avx2_s8 {
+    (
+        $token:ident, $features:literal, $tiles:expr,
+        $operand:ty, $inputs:expr, $weights:expr, $dot:expr
+    ) => {
+        impl SimdS8 for $token {
+            type Sums = __m256i;
+            type Inputs = $operand;
+            type Weights = $operand;
+            type Scales = Scales;
+            type Outputs = __m256i;
+
+            const LANES: usize = 8;
+            const TILE_PIXELS: [usize; 3] = $tiles;
+            const DEPTHWISE_PIXELS: usize = 8;
+
+            #[inline(always)]
+            fn call<K: KernelS8>(self, kernel: K) -> K::Output {
+                #[target_feature(enable = $features)]
+                #[inline(never)]
+                fn enter<K: KernelS8>(token: $token, kernel: K) -> K::Output {
+                    kernel.run(token)
+                }
+                // SAFETY: the token proves the features.
+                unsafe { enter(self, kernel) }
+            }
+
+            #[inline(always)]
+            fn splat(self, x: i32) -> __m256i {
+                // SAFETY: the token proves AVX2.
+                unsafe { _mm256_set1_epi32(x) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_sums(self, from: *const i32) -> __m256i {
+                // SAFETY: the token proves AVX2; the caller vouches for LANES readable values.
+                unsafe { _mm256_loadu_si256(from.cast()) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_sums(self, to: *mut i32, sums: __m256i) {
+                // SAFETY: the token proves AVX2; the caller vouches for LANES writable values.
+                unsafe { _mm256_storeu_si256(to.cast(), sums) }
+            }
+
+            #[inline(always)]
+            fn add(self, a: __m256i, b: __m256i) -> __m256i {
+                // SAFETY: the token proves AVX2.
+                unsafe { _mm256_add_epi32(a, b) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_fractions(self, from: *const i8, zero_point: __m256i) -> __m256i {
+                // SAFETY: the token proves AVX2; the caller vouches for 8 readable bytes.
+                let bytes = unsafe { _mm_loadl_epi64(from.cast()) };
+                // SAFETY: the token proves AVX2.
+                unsafe { fractions(bytes, zero_point) }
+            }
+
+            #[inline(always)]
+            unsafe fn splat_inputs(self, from: *const u8) -> $operand {
+                // SAFETY: the caller vouches for 4 readable bytes.
+                let four = unsafe { from.cast::<i32>().read_unaligned() };
+                // SAFETY: the token proves AVX2.
+                let bytes = unsafe { _mm256_set1_epi32(four) };
+                // SAFETY: the token proves AVX2.
+                unsafe { $inputs(bytes) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_inputs(self, from: *const u8) -> $operand {
+                // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes.
+                let bytes = unsafe { _mm256_loadu_si256(from.cast()) };
+                // SAFETY: the token proves AVX2.
+                unsafe { $inputs(bytes) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_weights(self, from: *const i8) -> $operand {
+                // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes.
+                let bytes = unsafe { _mm256_loadu_si256(from.cast()) };
+                // SAFETY: the token proves AVX2.
+                unsafe { $weights(bytes) }
+            }
+
+            #[inline(always)]
+            fn dot(self, sums: __m256i, inputs: $operand, weights: $operand) -> __m256i {
+                // SAFETY: the token proves the features.
+                unsafe { $dot(sums, inputs, weights) }
+            }
+
+            #[inline(always)]
+            fn scales(self, multipliers: &[Multiplier; PANEL]) -> Scales {
+                let from: *const __m256i = multipliers.as_ptr().cast();
+                // SAFETY: the token proves AVX2; the first four of the pairs.
+                let first = unsafe { _mm256_loadu_si256(from) };
+                // SAFETY: the next four.
+                let second = unsafe { _mm256_loadu_si256(from.wrapping_add(1)) };
+                // SAFETY: the token proves AVX2.
+                unsafe { scales([first, second]) }
+            }
+
+            #[inline(always)]
+            fn rescale(self, sums: __m256i, scales: &Scales) -> __m256i {
+                // SAFETY: the token proves AVX2.
+                unsafe { rescale(sums, scales) }
+            }
+
+            #[inline(always)]
+            fn narrow(self, sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
+                // SAFETY: the token proves AVX2.
+                unsafe { narrow(sums, stage) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_outputs<const START: usize, const LEN: usize>(
+                self,
+                to: *mut i8,
+                outputs: __m256i,
+            ) {
+                if LEN == 4 {
+                    // SAFETY: the token proves AVX2; the caller vouches for 32 writable bytes.
+                    return unsafe { _mm256_storeu_si256(to.cast(), outputs) };
+                }
+                let half = if START < 2 {
+                    // SAFETY: the token proves AVX2.
+                    unsafe { _mm256_castsi256_si128(outputs) }
+                } else {
+                    // SAFETY: the token proves AVX2.
+                    unsafe { _mm256_extracti128_si256::<1>(outputs) }
+                };
+                if LEN == 2 {
+                    // SAFETY: the token proves AVX2; the caller vouches for 16 writable bytes.
+                    return unsafe { _mm_storeu_si128(to.cast(), half) };
+                }
+                let quarter = if START % 2 == 0 {
+                    // SAFETY: the token proves AVX2.
+                    unsafe { _mm_cvtsi128_si64(half) }
+                } else {
+                    // SAFETY: the token proves AVX2.
+                    unsafe { _mm_extract_epi64::<1>(half) }
+                };
+                // SAFETY: the caller vouches for 8 writable bytes.
+                unsafe { to.cast::<i64>().write_unaligned(quarter) };
+            }
+
+            #[inline(always)]
+            unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8) {
+                let [a, b, c, d] = rows;
+                let rows = [
+                    // SAFETY: the token proves AVX2; the caller vouches for 32 bytes of each row.
+                    unsafe { _mm256_loadu_si256(a.cast()) },
+                    // SAFETY: as above.
+                    unsafe { _mm256_loadu_si256(b.cast()) },
+                    // SAFETY: as above.
+                    unsafe { _mm256_loadu_si256(c.cast()) },
+                    // SAFETY: as above.
+                    unsafe { _mm256_loadu_si256(d.cast()) },
+                ];
+                // SAFETY: the token proves AVX2.
+                let groups = unsafe { interleave(rows) };
+                for (i, group) in groups.into_iter().enumerate() {
+                    // SAFETY: the caller vouches for 128 writable bytes.
+                    unsafe { _mm256_storeu_si256(to.wrapping_add(32 * i).cast(), group) };
+                }
+            }
+        }
+    };
+}
+
+avx2_s8!(Avx2, "avx2,fma", [6, 4, 1], [__m256i; 2], split_inputs, split_weights, dot);
+avx2_s8!(AvxVnni, "avx2,fma,avxvnni", [10, 6, 3], __m256i, whole, whole, dot_vnni);

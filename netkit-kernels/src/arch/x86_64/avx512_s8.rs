@@ -1,0 +1,330 @@
+//! AVX-512 for int8, with and without VNNI: sixteen lanes of 32 bits.
+
+use crate::isa::{Avx512, Avx512Vnni};
+use crate::simd_s8::{KernelS8, SimdS8};
+use core::arch::x86_64::*;
+use netkit_core::pack::PANEL;
+use netkit_core::quant::{Multiplier, OutputStage};
+
+/// Multipliers of sixteen channels, those of even and odd lanes apart: products have 64 bits.
+///
+/// Both roundings of `mbqm` are one addition and one shift. With `h = ⌊(p + 2^30) / 2^31⌋` for the
+/// product `p`, the second step is `⌊(h + 2^(r−1) − [h < 0]) / 2^r⌋`, and a floor of a floor is the
+/// floor of the whole: `⌊(p + 2^30 + 2^(30+r) − [h < 0] · 2^31) / 2^(31+r)⌋`. `[p < 0]` may stand for
+/// `[h < 0]`: they differ only where `h = 0`, which stays 0 either way. For `r = 0` there is no
+/// second step, and `rounding` and `negative` say so.
+#[derive(Clone, Copy)]
+pub(crate) struct Scales {
+    shifts_left: bool,
+    left: __m512i,
+    multiplier: [__m512i; 2],
+    rounding: [__m512i; 2],
+    negative: [__m512i; 2],
+    right: [__m512i; 2],
+}
+
+/// Dwords of four rows and four columns: exchanges 128-bit lanes with positions in them. What
+/// in-lane packing and unpacking put in their own order comes back into the order of memory.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn transposition() -> __m512i {
+    _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+}
+
+#[target_feature(enable = "avx512f,avx512dq")]
+#[inline]
+fn scales(pairs: [__m512i; 2]) -> Scales {
+    let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    let multiplier = _mm512_permutex2var_epi32(pairs[0], even, pairs[1]);
+    let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    let shift = _mm512_permutex2var_epi32(pairs[0], odd, pairs[1]);
+    let zero = _mm512_setzero_si512();
+    let left = _mm512_max_epi32(shift, zero);
+    let right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
+    let right =
+        [_mm512_and_si512(right, _mm512_set1_epi64(0xffff_ffff)), _mm512_srli_epi64::<32>(right)];
+    let first = _mm512_set1_epi64(1 << 30);
+    let second = |right| _mm512_test_epi64_mask(right, right);
+    let rounding =
+        right.map(|r| _mm512_mask_add_epi64(first, second(r), first, _mm512_sllv_epi64(first, r)));
+    let negative = right.map(|r| _mm512_maskz_set1_epi64(second(r), 1 << 31));
+    Scales {
+        shifts_left: _mm512_test_epi32_mask(left, left) != 0,
+        left,
+        multiplier: [multiplier, _mm512_srli_epi64::<32>(multiplier)],
+        rounding,
+        negative,
+        right: right.map(|r| _mm512_add_epi64(r, _mm512_set1_epi64(31))),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512dq")]
+#[inline]
+fn rescale(sums: __m512i, scales: &Scales) -> __m512i {
+    let sums = if scales.shifts_left { _mm512_sllv_epi32(sums, scales.left) } else { sums };
+    let even = _mm512_mul_epi32(sums, scales.multiplier[0]);
+    let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(sums), scales.multiplier[1]);
+    let round = |product, half: usize| {
+        let rounded = _mm512_add_epi64(product, scales.rounding[half]);
+        let negative = _mm512_movepi64_mask(product);
+        let rounded = _mm512_mask_sub_epi64(rounded, negative, rounded, scales.negative[half]);
+        _mm512_srav_epi64(rounded, scales.right[half])
+    };
+    let (even, odd) = (round(even, 0), round(odd, 1));
+    _mm512_mask_shuffle_epi32::<0b10_10_00_00>(even, 0xaaaa, odd)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+fn narrow(sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
+    // Saturation cannot be seen: it starts where the result is past every clamp.
+    let zero_point = _mm512_set1_epi16(stage.zero_point as i16);
+    let halves = [
+        _mm512_adds_epi16(_mm512_packs_epi32(sums[0], sums[1]), zero_point),
+        _mm512_adds_epi16(_mm512_packs_epi32(sums[2], sums[3]), zero_point),
+    ];
+    let bytes = _mm512_packs_epi16(halves[0], halves[1]);
+    let bytes = _mm512_max_epi8(bytes, _mm512_set1_epi8(stage.low));
+    let bytes = _mm512_min_epi8(bytes, _mm512_set1_epi8(stage.high));
+    _mm512_permutexvar_epi32(transposition(), bytes)
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn interleave(rows: [__m512i; 4]) -> [__m512i; 4] {
+    let [a, b, c, d] = rows.map(|row| {
+        let ordered = _mm512_permutexvar_epi32(transposition(), row);
+        _mm512_xor_si512(ordered, _mm512_set1_epi8(-128))
+    });
+    let low = [_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d)];
+    let high = [_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d)];
+    [
+        _mm512_unpacklo_epi16(low[0], low[1]),
+        _mm512_unpackhi_epi16(low[0], low[1]),
+        _mm512_unpacklo_epi16(high[0], high[1]),
+        _mm512_unpackhi_epi16(high[0], high[1]),
+    ]
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn fractions(bytes: __m128i, zero_point: __m512i) -> __m512i {
+    _mm512_slli_epi32::<20>(_mm512_sub_epi32(_mm512_cvtepi8_epi32(bytes), zero_point))
+}
+
+/// Four unsigned bytes of each lane as two pairs of 16 bits: the even bytes and the odd ones.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn split_inputs(bytes: __m512i) -> [__m512i; 2] {
+    [_mm512_and_si512(bytes, _mm512_set1_epi16(0xff)), _mm512_srli_epi16::<8>(bytes)]
+}
+
+/// The same of signed bytes.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn split_weights(bytes: __m512i) -> [__m512i; 2] {
+    [_mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(bytes)), _mm512_srai_epi16::<8>(bytes)]
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn dot(sums: __m512i, inputs: [__m512i; 2], weights: [__m512i; 2]) -> __m512i {
+    // At most 2 · 255 · 128 a pair: nothing to saturate.
+    let even = _mm512_madd_epi16(inputs[0], weights[0]);
+    let odd = _mm512_madd_epi16(inputs[1], weights[1]);
+    _mm512_add_epi32(_mm512_add_epi32(sums, even), odd)
+}
+
+/// VNNI takes bytes as they are.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn whole(bytes: __m512i) -> __m512i {
+    bytes
+}
+
+#[target_feature(enable = "avx512f,avx512vnni")]
+#[inline]
+fn dot_vnni(sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
+    _mm512_dpbusd_epi32(sums, inputs, weights)
+}
+
+/// Implements [`SimdS8`] for a token of AVX-512: what the two sets share.
+macro_rules! avx512_s8 {
+    ($token:ident, $features:literal, $operand:ty, $inputs:expr, $weights:expr, $dot:expr) => {
+        impl SimdS8 for $token {
+            type Sums = __m512i;
+            type Inputs = $operand;
+            type Weights = $operand;
+            type Scales = Scales;
+            type Outputs = __m512i;
+
+            const LANES: usize = 16;
+            const TILE_PIXELS: [usize; 3] = [14, 14, 6];
+            const DEPTHWISE_PIXELS: usize = 8;
+
+            #[inline(always)]
+            fn call<K: KernelS8>(self, kernel: K) -> K::Output {
+                #[target_feature(enable = $features)]
+                #[inline(never)]
+                fn enter<K: KernelS8>(token: $token, kernel: K) -> K::Output {
+                    kernel.run(token)
+                }
+                // SAFETY: the token proves the features.
+                unsafe { enter(self, kernel) }
+            }
+
+            #[inline(always)]
+            fn splat(self, x: i32) -> __m512i {
+                // SAFETY: the token proves AVX-512.
+                unsafe { _mm512_set1_epi32(x) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_sums(self, from: *const i32) -> __m512i {
+                // SAFETY: the token proves AVX-512; the caller vouches for LANES readable values.
+                unsafe { _mm512_loadu_epi32(from) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_sums(self, to: *mut i32, sums: __m512i) {
+                // SAFETY: the token proves AVX-512; the caller vouches for LANES writable values.
+                unsafe { _mm512_storeu_epi32(to, sums) }
+            }
+
+            #[inline(always)]
+            fn add(self, a: __m512i, b: __m512i) -> __m512i {
+                // SAFETY: the token proves AVX-512.
+                unsafe { _mm512_add_epi32(a, b) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_fractions(self, from: *const i8, zero_point: __m512i) -> __m512i {
+                // SAFETY: the token proves AVX-512; the caller vouches for 16 readable bytes.
+                let bytes = unsafe { _mm_loadu_si128(from.cast()) };
+                // SAFETY: the token proves AVX-512.
+                unsafe { fractions(bytes, zero_point) }
+            }
+
+            #[inline(always)]
+            unsafe fn splat_inputs(self, from: *const u8) -> $operand {
+                // SAFETY: the caller vouches for 4 readable bytes.
+                let four = unsafe { from.cast::<i32>().read_unaligned() };
+                // SAFETY: the token proves AVX-512.
+                let bytes = unsafe { _mm512_set1_epi32(four) };
+                // SAFETY: the token proves AVX-512.
+                unsafe { $inputs(bytes) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_inputs(self, from: *const u8) -> $operand {
+                // SAFETY: the token proves AVX-512; the caller vouches for 64 readable bytes.
+                let bytes = unsafe { _mm512_loadu_si512(from.cast()) };
+                // SAFETY: the token proves AVX-512.
+                unsafe { $inputs(bytes) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_weights(self, from: *const i8) -> $operand {
+                // SAFETY: the token proves AVX-512; the caller vouches for 64 readable bytes.
+                let bytes = unsafe { _mm512_loadu_si512(from.cast()) };
+                // SAFETY: the token proves AVX-512.
+                unsafe { $weights(bytes) }
+            }
+
+            #[inline(always)]
+            fn dot(self, sums: __m512i, inputs: $operand, weights: $operand) -> __m512i {
+                // SAFETY: the token proves the features.
+                unsafe { $dot(sums, inputs, weights) }
+            }
+
+            #[inline(always)]
+            fn scales(self, multipliers: &[Multiplier; PANEL]) -> Scales {
+                let from = multipliers.as_ptr().cast::<i32>();
+                // SAFETY: the token proves AVX-512; the first half of the 16 pairs.
+                let first = unsafe { _mm512_loadu_epi32(from) };
+                // SAFETY: the second half.
+                let second = unsafe { _mm512_loadu_epi32(from.wrapping_add(16)) };
+                // SAFETY: the token proves AVX-512.
+                unsafe { scales([first, second]) }
+            }
+
+            #[inline(always)]
+            fn rescale(self, sums: __m512i, scales: &Scales) -> __m512i {
+                // SAFETY: the token proves AVX-512.
+                unsafe { rescale(sums, scales) }
+            }
+
+            #[inline(always)]
+            fn narrow(self, sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
+                // SAFETY: the token proves AVX-512.
+                unsafe { narrow(sums, stage) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_outputs<const START: usize, const LEN: usize>(
+                self,
+                to: *mut i8,
+                outputs: __m512i,
+            ) {
+                match (START, LEN) {
+                    // SAFETY: the token proves AVX-512; the caller vouches for 64 writable bytes.
+                    (_, 4) => unsafe { _mm512_storeu_si512(to.cast(), outputs) },
+                    (_, 2) => {
+                        let half = if START == 0 {
+                            // SAFETY: the token proves AVX-512.
+                            unsafe { _mm512_castsi512_si256(outputs) }
+                        } else {
+                            // SAFETY: the token proves AVX-512.
+                            unsafe { _mm512_extracti64x4_epi64::<1>(outputs) }
+                        };
+                        // SAFETY: the caller vouches for 32 writable bytes.
+                        unsafe { _mm256_storeu_si256(to.cast(), half) }
+                    }
+                    _ => {
+                        let quarter = match START {
+                            // SAFETY: the token proves AVX-512.
+                            0 => unsafe { _mm512_castsi512_si128(outputs) },
+                            // SAFETY: the token proves AVX-512.
+                            1 => unsafe { _mm512_extracti32x4_epi32::<1>(outputs) },
+                            // SAFETY: the token proves AVX-512.
+                            2 => unsafe { _mm512_extracti32x4_epi32::<2>(outputs) },
+                            // SAFETY: the token proves AVX-512.
+                            _ => unsafe { _mm512_extracti32x4_epi32::<3>(outputs) },
+                        };
+                        // SAFETY: the caller vouches for 16 writable bytes.
+                        unsafe { _mm_storeu_si128(to.cast(), quarter) }
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8) {
+                // SAFETY: the token proves AVX-512; the caller vouches for 64 readable bytes a row.
+                let rows = rows.map(|row| unsafe { _mm512_loadu_si512(row.cast()) });
+                // SAFETY: the token proves AVX-512.
+                let groups = unsafe { interleave(rows) };
+                for (i, group) in groups.into_iter().enumerate() {
+                    // SAFETY: the caller vouches for 256 writable bytes.
+                    unsafe { _mm512_storeu_si512(to.wrapping_add(64 * i).cast(), group) };
+                }
+            }
+        }
+    };
+}
+
+avx512_s8!(
+    Avx512,
+    "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl",
+    [__m512i; 2],
+    split_inputs,
+    split_weights,
+    dot
+);
+avx512_s8!(
+    Avx512Vnni,
+    "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni",
+    __m512i,
+    whole,
+    whole,
+    dot_vnni
+);

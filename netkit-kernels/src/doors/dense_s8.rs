@@ -1,0 +1,67 @@
+//! `dense_s8`.
+
+use super::check::{has, require};
+use crate::dispatch::Kernels;
+use crate::filter::FilterForm;
+use crate::filter_s8::FilterS8;
+use crate::generic::dense_s8::DenseS8;
+use crate::workspace;
+use netkit_core::op::Dense;
+use netkit_core::pack::packed_dense_s8_len;
+use netkit_core::quant::{Multiplier, OutputStage};
+
+impl Kernels {
+    /// `requantize(bias + weights · (x − input_zero_point))` for each row `x` of `input`, `[rows, in]`
+    /// to `[rows, out]`.
+    ///
+    /// `bias` and `multipliers` have one element for each output feature; `scratch` is at least
+    /// [`workspace::dense_s8`] bytes.
+    ///
+    /// Exact: [`requantize`](netkit_core::quant::requantize) of the sum modulo 2^32, whatever the
+    /// instruction set and the form of the filter.
+    #[allow(clippy::too_many_arguments, reason = "what a dense layer reads and writes")]
+    pub fn dense_s8(
+        self,
+        dense: &Dense,
+        input: &[i8],
+        input_zero_point: i32,
+        filter: FilterS8<'_>,
+        bias: &[i32],
+        multipliers: &[Multiplier],
+        stage: OutputStage,
+        output: &mut [i8],
+        scratch: &mut [u8],
+    ) {
+        require!(has(input.len(), &[dense.rows, dense.in_features]), "dense_s8: input length");
+        require!(has(output.len(), &[dense.rows, dense.out_features]), "dense_s8: output length");
+        require!(bias.len() == dense.out_features, "dense_s8: bias length");
+        require!(multipliers.len() == dense.out_features, "dense_s8: multipliers length");
+        let form = match filter {
+            FilterS8::File(weights) => {
+                let len = [dense.out_features, dense.in_features];
+                require!(has(weights.len(), &len), "dense_s8: filter length");
+                FilterForm::File
+            }
+            FilterS8::Packed(panels) => {
+                let len = packed_dense_s8_len(dense);
+                require!(panels.len() == len, "dense_s8: packed filter length");
+                FilterForm::Packed
+            }
+        };
+        let scratch = scratch.get_mut(..workspace::dense_s8(dense, form));
+        require!(scratch.is_some(), "dense_s8: scratch too short");
+        let Some(scratch) = scratch else { return };
+        let dense = *dense;
+        self.run_s8(DenseS8 {
+            dense,
+            input,
+            input_zero_point,
+            filter,
+            bias,
+            multipliers,
+            stage,
+            output,
+            scratch,
+        });
+    }
+}

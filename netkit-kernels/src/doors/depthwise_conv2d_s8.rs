@@ -1,0 +1,77 @@
+//! `depthwise_conv2d_s8`.
+
+use super::check::{has, require, rows_exist, window_is_sane};
+use crate::dispatch::Kernels;
+use crate::filter::FilterForm;
+use crate::filter_s8::FilterS8;
+use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
+use crate::workspace;
+use core::ops::Range;
+use netkit_core::op::DepthwiseConv2d;
+use netkit_core::pack::packed_depthwise_conv2d_s8_len;
+use netkit_core::quant::{Multiplier, OutputStage};
+
+impl Kernels {
+    /// Rows `rows` of a depthwise convolution in int8: output channel `c · multiplier + m` is
+    /// `requantize(bias + Σ w · (x − input_zero_point))` over the taps of input channel `c`.
+    ///
+    /// `input` is the whole NHWC map, `output` just the output rows asked for; `bias` and `multipliers`
+    /// have one element for each output channel; `scratch` is at least
+    /// [`workspace::depthwise_conv2d_s8`] bytes. A padded tap contributes 0.
+    ///
+    /// Exact: [`requantize`](netkit_core::quant::requantize) of the sum modulo 2^32, whatever the
+    /// instruction set, the form of the filter and the choice of `rows`.
+    #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
+    pub fn depthwise_conv2d_s8(
+        self,
+        conv: &DepthwiseConv2d,
+        input: &[i8],
+        input_zero_point: i32,
+        filter: FilterS8<'_>,
+        bias: &[i32],
+        multipliers: &[Multiplier],
+        stage: OutputStage,
+        rows: Range<usize>,
+        output: &mut [i8],
+        scratch: &mut [u8],
+    ) {
+        let w = &conv.window;
+        require!(window_is_sane(w), "depthwise_conv2d_s8: a window of {w:?}");
+        require!(rows_exist(&rows, w.out_h), "depthwise_conv2d_s8: rows {rows:?} of {}", w.out_h);
+        let inputs = [w.in_h, w.in_w, conv.channels];
+        require!(has(input.len(), &inputs), "depthwise_conv2d_s8: input length");
+        let outputs = [rows.len(), w.out_w, conv.channels, conv.multiplier];
+        require!(has(output.len(), &outputs), "depthwise_conv2d_s8: output length");
+        let channels = [conv.channels, conv.multiplier];
+        require!(has(bias.len(), &channels), "depthwise_conv2d_s8: bias length");
+        require!(has(multipliers.len(), &channels), "depthwise_conv2d_s8: multipliers length");
+        let form = match filter {
+            FilterS8::File(weights) => {
+                let len = [conv.channels, conv.multiplier, w.kernel_h, w.kernel_w];
+                require!(has(weights.len(), &len), "depthwise_conv2d_s8: filter length");
+                FilterForm::File
+            }
+            FilterS8::Packed(panels) => {
+                let len = packed_depthwise_conv2d_s8_len(conv);
+                require!(panels.len() == len, "depthwise_conv2d_s8: packed filter length");
+                FilterForm::Packed
+            }
+        };
+        let scratch = scratch.get_mut(..workspace::depthwise_conv2d_s8(conv, form));
+        require!(scratch.is_some(), "depthwise_conv2d_s8: scratch too short");
+        let Some(scratch) = scratch else { return };
+        let conv = *conv;
+        self.run_s8(DepthwiseConv2dS8 {
+            conv,
+            input,
+            input_zero_point,
+            filter,
+            bias,
+            multipliers,
+            stage,
+            rows,
+            output,
+            scratch,
+        });
+    }
+}

@@ -1,0 +1,13 @@
+//! An int8 filter as a door receives it.
+
+/// The weights of an int8 convolution or dense layer.
+#[derive(Clone, Copy, Debug)]
+pub enum FilterS8<'a> {
+    /// In the file's own order: convolution `[out, kernel_h, kernel_w, in]`, depthwise
+    /// `[channels · multiplier, kernel_h, kernel_w]`, dense `[out, in]`.
+    File(&'a [i8]),
+    /// Packed beforehand by [`pack_conv2d_s8`](netkit_core::pack::pack_conv2d_s8),
+    /// [`pack_depthwise_conv2d_s8`](netkit_core::pack::pack_depthwise_conv2d_s8) or
+    /// [`pack_dense_s8`](netkit_core::pack::pack_dense_s8), for the same operator.
+    Packed(&'a [i8]),
+}

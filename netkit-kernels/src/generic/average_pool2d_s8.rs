@@ -1,0 +1,107 @@
+//! Int8 mean over the in-bounds taps of a window, channel by channel.
+
+use super::window::taps_inside;
+use crate::simd_s8::{KernelS8, SimdS8};
+use core::ops::Range;
+use netkit_core::op::Pool2d;
+use netkit_core::quant::rounding_mean;
+
+/// Channels summed together.
+const BLOCK: usize = 16;
+
+/// Taps up to which the mean is exact in `f32`: sums and the half added to them stay below 2^24.
+const FLOAT_TAPS: usize = 1 << 16;
+
+/// Output rows `rows` of an average pool.
+pub(crate) struct AveragePool2dS8<'a> {
+    pub(crate) pool: Pool2d,
+    pub(crate) input: &'a [i8],
+    pub(crate) rows: Range<usize>,
+    pub(crate) output: &'a mut [i8],
+}
+
+impl KernelS8 for AveragePool2dS8<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: SimdS8>(self, _: S) {
+        let (w, channels) = (&self.pool.window, self.pool.channels.max(1));
+        let pixels = self.output.chunks_exact_mut(channels);
+        let positions = self.rows.flat_map(|oh| (0..w.out_w).map(move |ow| (oh, ow)));
+        for ((oh, ow), y) in positions.zip(pixels) {
+            let is = taps_inside(oh, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
+            let js = taps_inside(ow, w.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
+            let count = is.len() * js.len();
+            if count == 0 {
+                y.fill(0);
+                continue;
+            }
+            for (block, y) in y.chunks_mut(BLOCK).enumerate() {
+                let mut sums = [0i32; BLOCK];
+                for i in is.clone() {
+                    let ih = oh * w.stride_h + i * w.dilation_h - w.pad_top;
+                    for j in js.clone() {
+                        let iw = ow * w.stride_w + j * w.dilation_w - w.pad_left;
+                        let at = (ih * w.in_w + iw) * channels + block * BLOCK;
+                        let x = self.input.get(at..).unwrap_or(&[]);
+                        match x.first_chunk::<BLOCK>() {
+                            Some(x) if y.len() == BLOCK => {
+                                for (sum, &x) in sums.iter_mut().zip(x) {
+                                    *sum += i32::from(x);
+                                }
+                            }
+                            _ => {
+                                for (sum, &x) in sums.iter_mut().zip(x).take(y.len()) {
+                                    *sum += i32::from(x);
+                                }
+                            }
+                        }
+                    }
+                }
+                let mut means = [0; BLOCK];
+                if S::READS_FILE_ORDER || count > FLOAT_TAPS {
+                    for (mean, &sum) in means.iter_mut().zip(&sums) {
+                        *mean = rounding_mean(sum, count as i32);
+                    }
+                } else {
+                    for (mean, &sum) in means.iter_mut().zip(&sums) {
+                        *mean = rounding_mean_f32(sum, count as i32);
+                    }
+                }
+                for (to, mean) in y.iter_mut().zip(means) {
+                    *to = mean;
+                }
+            }
+        }
+    }
+}
+
+/// [`rounding_mean`] by a float division, which vector units have and integer ones they have not.
+///
+/// Exact while `|sum| + count / 2 < 2^24`: both operands are then exact, and a quotient below an
+/// integer is so by at least `1 / count`, more than half a unit in the last place.
+#[inline(always)]
+fn rounding_mean_f32(sum: i32, count: i32) -> i8 {
+    let half = count / 2;
+    let rounded = if sum > 0 { sum + half } else { sum - half };
+    (rounded as f32 / count as f32) as i32 as i8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_float_mean_is_the_integer_one() {
+        for count in (1..300).chain([4095, 4096, 12_345, 65_535, 65_536]) {
+            let step = if count < 300 { 1 } else { 997 };
+            for sum in (-128 * count..=127 * count).step_by(step) {
+                assert_eq!(
+                    rounding_mean_f32(sum, count),
+                    rounding_mean(sum, count),
+                    "{sum}/{count}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The matrix product inside convolutions and dense layers: the pixels of a block of input bytes times
+//! panels of weights.
+
+use crate::arch::store_s8::Channels;
+use crate::arch::tile_s8::{GroupRuns, PixelGrid, SumsOf, TileS8};
+use crate::simd_s8::{INPUT_OFFSET, SimdS8};
+use core::ops::Range;
+use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
+use netkit_core::quant::{Multiplier, OutputStage};
+
+/// Sums of the largest tile of any instruction set: pixels times lanes.
+const TILE_SUMS: usize = 14 * 2 * PANEL;
+
+/// On a cache line of its own.
+#[repr(align(64))]
+pub(crate) struct Aligned<T>(pub(crate) T);
+
+/// Pixels whose inputs lie in `input`, and what becomes of their sums.
+pub(crate) struct BlockS8<'a> {
+    /// Input bytes, offset to be unsigned; pixel (0, 0) starts at the first. What lies behind a run
+    /// is multiplied with 0.
+    pub(crate) input: &'a [u8],
+    pub(crate) runs: GroupRuns,
+    pub(crate) grid: PixelGrid,
+    pub(crate) pixels: usize,
+    pub(crate) input_zero_point: i32,
+    pub(crate) stage: OutputStage,
+    /// `[pixels][pitch]`
+    pub(crate) output: &'a mut [i8],
+    /// Channels of an output pixel.
+    pub(crate) pitch: usize,
+}
+
+impl BlockS8<'_> {
+    /// Computes `channels` of all pixels. `panels` starts with the panel of the first, a multiple of
+    /// 16; `bias` and `multipliers` are those of all channels.
+    #[inline(always)]
+    pub(crate) fn compute<S: SimdS8>(
+        &mut self,
+        simd: S,
+        panels: &[i8],
+        bias: &[i32],
+        multipliers: &[Multiplier],
+        channels: Range<usize>,
+    ) {
+        let [_, two, four] = S::TILE_PIXELS;
+        let first = channels.start;
+        let mut channel = channels.start;
+        while channel < channels.end {
+            let left = (channels.end - channel).div_ceil(S::LANES);
+            let vectors = match left {
+                0 | 1 => 1,
+                // Wide tiles for few pixels: as many independent sums, fewer tiles.
+                4.. if self.pixels <= four => 4,
+                _ if two > 0 => 2,
+                _ => 1,
+            };
+            let end = (channel + vectors * S::LANES).min(channels.end);
+            let here = channel..end;
+            let panel = (channel - first) / PANEL * self.runs.panel_stride();
+            let panels = panels.get(panel..).unwrap_or(&[]);
+            match vectors {
+                4 => self.tiles::<S, 4>(simd, panels, bias, multipliers, here),
+                2 => self.tiles::<S, 2>(simd, panels, bias, multipliers, here),
+                _ => self.tiles::<S, 1>(simd, panels, bias, multipliers, here),
+            }
+            channel = end;
+        }
+    }
+
+    /// All pixels, `V` vectors of channels.
+    #[inline(always)]
+    fn tiles<S: SimdS8, const V: usize>(
+        &mut self,
+        simd: S,
+        panels: &[i8],
+        bias: &[i32],
+        multipliers: &[Multiplier],
+        channels: Range<usize>,
+    ) {
+        let lane = channels.start % PANEL;
+        let mut start = Aligned([0; 4 * PANEL]);
+        let bias = bias.get(channels.clone()).unwrap_or(&[]);
+        let pitch = self.runs.panel_stride();
+        starts(panels, pitch, self.input_zero_point, bias, lane, &mut start.0);
+        let multipliers = multipliers.get(channels.clone()).unwrap_or(&[]);
+        let finish = Channels::<S, V>::new(simd, multipliers, self.stage);
+        let mut sums = Aligned([0; TILE_SUMS]);
+        let largest = S::TILE_PIXELS[if V == 4 { 2 } else { V - 1 }].max(1);
+        let mut pixel = 0;
+        while pixel < self.pixels {
+            // Tiles of about one size rather than a small one at the end.
+            let left = self.pixels - pixel;
+            let size = left.div_ceil(left.div_ceil(largest));
+            let tile = TileS8 {
+                input: self.input,
+                runs: self.runs,
+                grid: self.grid,
+                pixel,
+                panels,
+                lane,
+                start: &start.0,
+                sums: &mut sums.0,
+            };
+            sums_of::<S, V>(simd, size, tile);
+            let at = pixel * self.pitch + channels.start;
+            if let (Some(output), Some(sums)) =
+                (self.output.get_mut(at..), sums.0.get(..size * V * S::LANES))
+            {
+                finish.store(simd, sums, output, self.pitch);
+            }
+            pixel += size;
+        }
+    }
+}
+
+/// What sums start from: the bias, less what offset and zero point of the input add. Wraps as sums do:
+/// only their final value is known to fit.
+///
+/// `panels` are those of the channels of `bias`, `pitch` bytes from one to the next, and the first
+/// channel's lane is `lane`.
+#[inline(always)]
+pub(crate) fn starts(
+    panels: &[i8],
+    pitch: usize,
+    input_zero_point: i32,
+    bias: &[i32],
+    lane: usize,
+    start: &mut [i32],
+) {
+    let offset = input_zero_point.wrapping_add(INPUT_OFFSET);
+    let mut lane = lane;
+    let (mut bias, mut start) = (bias, start);
+    for panel in panels.chunks(pitch.max(1)) {
+        let sums = panel.get(..GROUP_BYTES).unwrap_or(&[]).as_chunks::<GROUP>().0;
+        let sums = sums.get(lane..).unwrap_or(&[]);
+        let len = sums.len().min(bias.len()).min(start.len());
+        for ((to, sum), bias) in start.iter_mut().zip(sums).zip(bias) {
+            let [a, b, c, d] = *sum;
+            let sum = i32::from_le_bytes([a as u8, b as u8, c as u8, d as u8]);
+            *to = bias.wrapping_sub(offset.wrapping_mul(sum));
+        }
+        bias = bias.get(len..).unwrap_or(&[]);
+        start = start.get_mut(len..).unwrap_or(&mut []);
+        if bias.is_empty() {
+            break;
+        }
+        lane = 0;
+    }
+}
+
+/// Runs the tile of `pixels` pixels.
+#[inline(always)]
+fn sums_of<S: SimdS8, const V: usize>(simd: S, pixels: usize, tile: TileS8<'_>) {
+    macro_rules! sizes {
+        ($($p:literal)+) => {
+            match pixels {
+                $($p if const { $p <= S::TILE_PIXELS[if V == 4 { 2 } else { V - 1 }] } => {
+                    simd.call(SumsOf::<$p, V>(tile));
+                })+
+                _ => debug_assert!(false, "no tile of {pixels} pixels"),
+            }
+        };
+    }
+    sizes!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}

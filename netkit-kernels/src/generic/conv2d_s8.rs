@@ -1,0 +1,224 @@
+//! Int8 convolution as a matrix product: the tiles read the map from a copy in which every byte is
+//! unsigned and padding stands around the rows, without `im2col`.
+
+use super::block_s8::BlockS8;
+use super::direct_s8::DirectS8;
+use crate::arch::tile_s8::{GroupRuns, PixelGrid};
+use crate::filter_s8::FilterS8;
+use crate::simd_s8::{KernelS8, SimdS8, offset_input};
+use crate::workspace_s8::{Conv2dPlanS8, PANELS_AT_ONCE, conv2d_plan_s8, input_rows};
+use core::ops::Range;
+use netkit_core::op::Conv2d;
+use netkit_core::pack::{PANEL, Runs, pack_panel_s8};
+use netkit_core::quant::{Multiplier, OutputStage};
+
+/// Output rows `rows` of a convolution.
+pub(crate) struct Conv2dS8<'a> {
+    pub(crate) conv: Conv2d,
+    pub(crate) input: &'a [i8],
+    pub(crate) input_zero_point: i32,
+    pub(crate) filter: FilterS8<'a>,
+    pub(crate) bias: &'a [i32],
+    pub(crate) multipliers: &'a [Multiplier],
+    pub(crate) stage: OutputStage,
+    pub(crate) rows: Range<usize>,
+    pub(crate) output: &'a mut [i8],
+    pub(crate) scratch: &'a mut [u8],
+}
+
+impl KernelS8 for Conv2dS8<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: SimdS8>(self, simd: S) {
+        if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
+            let direct = DirectS8 {
+                input: self.input,
+                input_zero_point: self.input_zero_point,
+                weights,
+                bias: self.bias,
+                multipliers: self.multipliers,
+                stage: self.stage,
+            };
+            return direct.conv2d(&self.conv, self.rows, self.output);
+        }
+        let plan = conv2d_plan_s8(&self.conv);
+        let Conv2d { window: w, in_channels, out_channels } = self.conv;
+        let row_len = w.out_w * out_channels;
+        let split = plan.block_len.min(self.scratch.len());
+        let (bytes, panels) = self.scratch.split_at_mut(split);
+        let packed_runs = Runs::of_conv2d(&self.conv);
+        let dilated = packed_runs.count != w.kernel_h;
+        let runs = GroupRuns {
+            rows: w.kernel_h,
+            row_pitch: plan.row_pitch * w.dilation_h,
+            columns: if dilated { w.kernel_w } else { 1 },
+            column_pitch: w.dilation_w * in_channels,
+            groups: packed_runs.groups(),
+        };
+        let steps = if plan.gathered { (1, 1) } else { (w.stride_h, w.stride_w) };
+        let grid = PixelGrid {
+            width: w.out_w,
+            row_step: steps.0 * plan.row_pitch,
+            column_step: steps.1 * in_channels,
+        };
+        let mut output = self.output;
+        let mut row = self.rows.start;
+        while row < self.rows.end {
+            let end = (row + plan.block_rows).min(self.rows.end);
+            let rows = row..end;
+            if plan.gathered {
+                gather(&self.conv, &plan, self.input, self.input_zero_point, rows, bytes);
+            } else {
+                copy_rows(&self.conv, &plan, self.input, self.input_zero_point, rows, bytes);
+            }
+            let here = ((end - row) * row_len).min(output.len());
+            let (now, rest) = output.split_at_mut(here);
+            output = rest;
+            let mut block = BlockS8 {
+                input: bytes,
+                runs,
+                grid,
+                pixels: (end - row) * w.out_w,
+                input_zero_point: self.input_zero_point,
+                stage: self.stage,
+                output: now,
+                pitch: out_channels,
+            };
+            block.filter(
+                simd,
+                packed_runs,
+                self.filter,
+                panels,
+                self.bias,
+                self.multipliers,
+                out_channels,
+            );
+            row = end;
+        }
+    }
+}
+
+/// The zero point as an input byte: what padding is made of.
+#[inline(always)]
+pub(crate) fn padding_byte(zero_point: i32) -> u8 {
+    offset_input(zero_point as i8)
+}
+
+/// Copies a stretch of input as unsigned bytes.
+#[inline(always)]
+pub(crate) fn copy_offset(from: &[i8], to: &mut [u8]) {
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = offset_input(from);
+    }
+}
+
+/// The input rows that output rows `rows` read, with the padding they reach into.
+#[inline(always)]
+fn copy_rows(
+    conv: &Conv2d,
+    plan: &Conv2dPlanS8,
+    input: &[i8],
+    zero_point: i32,
+    rows: Range<usize>,
+    block: &mut [u8],
+) {
+    let w = &conv.window;
+    let padding = padding_byte(zero_point);
+    let first = rows.start * w.stride_h;
+    let count = input_rows(w, rows.len());
+    let in_len = w.in_w * conv.in_channels;
+    let left = (w.pad_left * conv.in_channels).min(plan.row_pitch);
+    let copied = in_len.min(plan.row_pitch - left);
+    for (i, to) in block.chunks_exact_mut(plan.row_pitch.max(1)).take(count).enumerate() {
+        let source = (first + i)
+            .checked_sub(w.pad_top)
+            .filter(|&row| row < w.in_h)
+            .and_then(|row| input.get(row * in_len..row * in_len + copied));
+        let (before, rest) = to.split_at_mut(left);
+        match source {
+            Some(source) => {
+                let (middle, after) = rest.split_at_mut(copied);
+                before.fill(padding);
+                copy_offset(source, middle);
+                after.fill(padding);
+            }
+            None => to.fill(padding),
+        }
+    }
+}
+
+/// The one input pixel of each output pixel of a 1×1 kernel.
+#[inline(always)]
+fn gather(
+    conv: &Conv2d,
+    plan: &Conv2dPlanS8,
+    input: &[i8],
+    zero_point: i32,
+    rows: Range<usize>,
+    block: &mut [u8],
+) {
+    let w = &conv.window;
+    let padding = padding_byte(zero_point);
+    let channels = conv.in_channels;
+    let in_len = w.in_w * channels;
+    let whole_rows = w.stride_w == 1 && w.pad_left == 0 && w.out_w == w.in_w;
+    for (row, to) in rows.zip(block.chunks_exact_mut(plan.row_pitch.max(1))) {
+        let source = (row * w.stride_h)
+            .checked_sub(w.pad_top)
+            .filter(|&row| row < w.in_h)
+            .and_then(|row| input.get(row * in_len..(row + 1) * in_len));
+        match source {
+            None => to.fill(padding),
+            Some(source) if whole_rows => copy_offset(source, to),
+            Some(source) => {
+                for (column, to) in to.chunks_exact_mut(channels.max(1)).enumerate() {
+                    let pixel = (column * w.stride_w)
+                        .checked_sub(w.pad_left)
+                        .filter(|&column| column < w.in_w)
+                        .and_then(|column| source.get(column * channels..(column + 1) * channels));
+                    match pixel {
+                        Some(pixel) => copy_offset(pixel, to),
+                        None => to.fill(padding),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl BlockS8<'_> {
+    /// Computes all channels, from panels or from weights in file order: of these a few panels are
+    /// packed, used for all pixels, and overwritten by the next.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "what a matrix product reads")]
+    pub(crate) fn filter<S: SimdS8>(
+        &mut self,
+        simd: S,
+        runs: Runs,
+        filter: FilterS8<'_>,
+        panels: &mut [u8],
+        bias: &[i32],
+        multipliers: &[Multiplier],
+        channels: usize,
+    ) {
+        match filter {
+            FilterS8::Packed(panels) => {
+                self.compute(simd, panels, bias, multipliers, 0..channels);
+            }
+            FilterS8::File(weights) => {
+                let panels: &mut [i8] = bytemuck::cast_slice_mut(panels);
+                let at_once = PANELS_AT_ONCE * PANEL;
+                for first in (0..channels).step_by(at_once) {
+                    let here = first..(first + at_once).min(channels);
+                    let to = panels.chunks_exact_mut(runs.panel_len());
+                    for (first, panel) in here.clone().step_by(PANEL).zip(to) {
+                        let packed = pack_panel_s8(runs, first, weights, panel);
+                        debug_assert!(packed.is_some());
+                    }
+                    self.compute(simd, panels, bias, multipliers, here);
+                }
+            }
+        }
+    }
+}

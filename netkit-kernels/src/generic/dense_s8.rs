@@ -1,0 +1,74 @@
+//! Int8 dense layers: rows are the pixels of a matrix product.
+
+use super::block_s8::BlockS8;
+use super::conv2d_s8::copy_offset;
+use super::direct_s8::DirectS8;
+use crate::arch::tile_s8::{GroupRuns, PixelGrid};
+use crate::filter_s8::FilterS8;
+use crate::simd_s8::{KernelS8, SimdS8};
+use crate::workspace_s8::dense_block_len;
+use netkit_core::op::Dense;
+use netkit_core::pack::Runs;
+use netkit_core::quant::{Multiplier, OutputStage};
+
+/// A dense layer.
+pub(crate) struct DenseS8<'a> {
+    pub(crate) dense: Dense,
+    pub(crate) input: &'a [i8],
+    pub(crate) input_zero_point: i32,
+    pub(crate) filter: FilterS8<'a>,
+    pub(crate) bias: &'a [i32],
+    pub(crate) multipliers: &'a [Multiplier],
+    pub(crate) stage: OutputStage,
+    pub(crate) output: &'a mut [i8],
+    pub(crate) scratch: &'a mut [u8],
+}
+
+impl KernelS8 for DenseS8<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: SimdS8>(self, simd: S) {
+        if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
+            let direct = DirectS8 {
+                input: self.input,
+                input_zero_point: self.input_zero_point,
+                weights,
+                bias: self.bias,
+                multipliers: self.multipliers,
+                stage: self.stage,
+            };
+            return direct.dense(&self.dense, self.output);
+        }
+        let Dense { rows, in_features, out_features } = self.dense;
+        let split = dense_block_len(&self.dense).min(self.scratch.len());
+        let (bytes, panels) = self.scratch.split_at_mut(split);
+        copy_offset(self.input, bytes);
+        let packed_runs = Runs::of_dense(&self.dense);
+        let mut block = BlockS8 {
+            input: bytes,
+            runs: GroupRuns {
+                rows: 1,
+                row_pitch: 0,
+                columns: 1,
+                column_pitch: 0,
+                groups: packed_runs.groups(),
+            },
+            grid: PixelGrid { width: rows, row_step: 0, column_step: in_features },
+            pixels: rows,
+            input_zero_point: self.input_zero_point,
+            stage: self.stage,
+            output: self.output,
+            pitch: out_features,
+        };
+        block.filter(
+            simd,
+            packed_runs,
+            self.filter,
+            panels,
+            self.bias,
+            self.multipliers,
+            out_features,
+        );
+    }
+}

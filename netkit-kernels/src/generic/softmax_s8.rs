@@ -1,0 +1,52 @@
+//! Int8 softmax.
+
+use crate::simd_s8::{KernelS8, SimdS8};
+use netkit_core::quant::SoftmaxStage;
+
+/// Logits computed together: the compiler turns the loops over them into vectors.
+const BLOCK: usize = 16;
+
+/// Softmax over all elements.
+pub(crate) struct SoftmaxS8<'a> {
+    pub(crate) stage: SoftmaxStage,
+    pub(crate) input: &'a [i8],
+    pub(crate) output: &'a mut [i8],
+}
+
+impl KernelS8 for SoftmaxS8<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: SimdS8>(self, _: S) {
+        let max = self.input.iter().copied().max().map_or(0, i32::from);
+        let mut sum = 0i32;
+        for block in self.input.chunks(BLOCK) {
+            for exp in exps(&self.stage, block, max).into_iter().take(block.len()) {
+                sum = sum.wrapping_add(SoftmaxStage::term(exp));
+            }
+        }
+        let normaliser = SoftmaxStage::normaliser(sum);
+        for (block, output) in self.input.chunks(BLOCK).zip(self.output.chunks_mut(BLOCK)) {
+            let exps = exps(&self.stage, block, max);
+            for (to, exp) in output.iter_mut().zip(exps) {
+                *to = normaliser.apply(exp);
+            }
+        }
+    }
+}
+
+/// The exponentials of a block. Logits too far below the largest get 0, which adds nothing to the sum
+/// and becomes −128.
+#[inline(always)]
+fn exps(stage: &SoftmaxStage, block: &[i8], max: i32) -> [i32; BLOCK] {
+    let mut differences = [0; BLOCK];
+    for (to, &q) in differences.iter_mut().zip(block) {
+        *to = i32::from(q) - max;
+    }
+    let mut exps = [0; BLOCK];
+    for (exp, difference) in exps.iter_mut().zip(differences) {
+        let here = stage.exp(difference);
+        *exp = if difference < stage.min_difference { 0 } else { here };
+    }
+    exps
+}

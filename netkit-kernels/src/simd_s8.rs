@@ -1,0 +1,129 @@
+//! The operations int8 kernels are written over: dot products of four, requantization, narrowing.
+
+use netkit_core::pack::PANEL;
+use netkit_core::quant::{Multiplier, OutputStage};
+
+/// An int8 kernel written once for every instruction set; see [`Kernel`](crate::simd::Kernel).
+pub(crate) trait KernelS8 {
+    /// What the kernel answers.
+    type Output;
+    /// The body.
+    fn run<S: SimdS8>(self, simd: S) -> Self::Output;
+}
+
+/// Sums of `LANES` output channels in 32 bits, and what goes in and comes out of them. Implemented by
+/// the tokens of [`isa`](crate::isa).
+///
+/// Inputs are bytes `x + 128`, unsigned: the dot-product instructions of x86-64 multiply unsigned with
+/// signed bytes, and where there are none, splitting unsigned bytes into 16-bit halves is cheaper.
+/// [`INPUT_OFFSET`] leaves the sum again through the weights' sums, which packed filters carry.
+///
+/// Nothing here saturates on the way; the results are those of [`netkit_core::quant`] to the last bit.
+pub(crate) trait SimdS8: Copy {
+    /// `LANES` sums.
+    type Sums: Copy;
+    /// `LANES` times four input bytes.
+    type Inputs: Copy;
+    /// `LANES` times four weights.
+    type Weights: Copy;
+    /// The multipliers of `LANES` channels, prepared.
+    type Scales: Copy;
+    /// `4 · LANES` output bytes.
+    type Outputs: Copy;
+
+    /// Channels of a vector: 4, 8 or 16, a divisor of [`PANEL`].
+    const LANES: usize;
+
+    /// Pixels of the largest register tile with one vector of channels, with two, and with four (0 where
+    /// the registers do not suffice); at most 14.
+    const TILE_PIXELS: [usize; 3];
+
+    /// Pixels of the largest tile of a depthwise convolution, one vector of channels wide; at most 14.
+    const DEPTHWISE_PIXELS: usize;
+
+    /// Whether weights in file order are read where they lie instead of being packed.
+    const READS_FILE_ORDER: bool = false;
+
+    /// Runs a kernel in a function of its own, compiled with this set's features.
+    fn call<K: KernelS8>(self, kernel: K) -> K::Output;
+
+    /// `x` in every lane.
+    fn splat(self, x: i32) -> Self::Sums;
+
+    /// `LANES` sums from the `LANES` values at `from`.
+    ///
+    /// # Safety
+    /// `from` is valid for reading `LANES` values; no alignment is asked.
+    unsafe fn load_sums(self, from: *const i32) -> Self::Sums;
+
+    /// `LANES` sums to `to`.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `LANES` values; no alignment is asked.
+    unsafe fn store_sums(self, to: *mut i32, sums: Self::Sums);
+
+    /// `a + b`, wrapping.
+    fn add(self, a: Self::Sums, b: Self::Sums) -> Self::Sums;
+
+    /// `(x − zero_point) · 2^20` of `LANES` bytes: the first step of a quantized sum.
+    ///
+    /// # Safety
+    /// `from` is valid for reading `LANES` bytes.
+    unsafe fn load_fractions(self, from: *const i8, zero_point: Self::Sums) -> Self::Sums;
+
+    /// The same four bytes in every lane.
+    ///
+    /// # Safety
+    /// `from` is valid for reading 4 bytes.
+    unsafe fn splat_inputs(self, from: *const u8) -> Self::Inputs;
+
+    /// Four bytes for each lane.
+    ///
+    /// # Safety
+    /// `from` is valid for reading `4 · LANES` bytes.
+    unsafe fn load_inputs(self, from: *const u8) -> Self::Inputs;
+
+    /// Four weights for each lane.
+    ///
+    /// # Safety
+    /// `from` is valid for reading `4 · LANES` weights.
+    unsafe fn load_weights(self, from: *const i8) -> Self::Weights;
+
+    /// Adds to each lane its four products.
+    fn dot(self, sums: Self::Sums, inputs: Self::Inputs, weights: Self::Weights) -> Self::Sums;
+
+    /// Prepares the first `LANES` multipliers.
+    fn scales(self, multipliers: &[Multiplier; PANEL]) -> Self::Scales;
+
+    /// [`Multiplier::apply`] in each lane.
+    fn rescale(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums;
+
+    /// Four rescaled vectors as bytes: zero point added, clamped, in the order given.
+    fn narrow(self, sums: [Self::Sums; 4], stage: &OutputStage) -> Self::Outputs;
+
+    /// Stores part of the outputs: of the first `LANES · len` bytes from `LANES · start` on.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `LANES · LEN` bytes, `LEN` is 1, 2 or 4, and `START + LEN ≤ 4`.
+    unsafe fn store_outputs<const START: usize, const LEN: usize>(
+        self,
+        to: *mut i8,
+        outputs: Self::Outputs,
+    );
+
+    /// Interleaves four rows: `4 · LANES` groups of the bytes at one position of each row, each byte
+    /// plus 128, in the order of the rows' bytes.
+    ///
+    /// # Safety
+    /// Each row is valid for reading `4 · LANES` bytes, `to` for writing `16 · LANES`.
+    unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8);
+}
+
+/// Added to an int8 input to make it an unsigned byte.
+pub(crate) const INPUT_OFFSET: i32 = 128;
+
+/// An int8 input as kernels read it.
+#[inline(always)]
+pub(crate) const fn offset_input(x: i8) -> u8 {
+    x as u8 ^ 0x80
+}

@@ -1,0 +1,111 @@
+//! Int8 dense layers.
+
+use crate::harness::*;
+use netkit_core::op::Dense;
+use netkit_core::pack::{pack_dense_s8, packed_dense_s8_len};
+use netkit_kernels::{FilterForm, FilterS8, Kernels, reference, workspace};
+
+/// One layer, both forms of the filter, equal to the reference.
+fn check(kernels: Kernels, dense: Dense, offset: usize, seed: u64) {
+    let random = &mut Random::new(seed);
+    let input = random.bytes(dense.rows * dense.in_features);
+    let weights = random.bytes(dense.out_features * dense.in_features);
+    let layer = Layer::new(random, dense.out_features, dense.in_features);
+    let mut expected = vec![0; dense.rows * dense.out_features];
+    reference::dense_s8(&dense, &input, &weights, layer.reference(), &mut expected);
+
+    let mut packed = vec![0; packed_dense_s8_len(&dense)];
+    pack_dense_s8(&dense, &weights, &mut packed).unwrap();
+    let input = Guarded::new(&input, offset);
+    let weights = Guarded::new(&weights, offset + 21);
+    let bias = Guarded::new(&layer.bias, offset);
+    let packed = Guarded::new(&packed, offset + 43);
+    for (form, filter) in [
+        (FilterForm::File, FilterS8::File(weights.get())),
+        (FilterForm::Packed, FilterS8::Packed(packed.get())),
+    ] {
+        let mut scratch = Scratch::new(workspace::dense_s8(&dense, form));
+        let mut output = Guarded::output(expected.len(), offset + 7);
+        kernels.dense_s8(
+            &dense,
+            input.get(),
+            layer.input_zero_point,
+            filter,
+            bias.get(),
+            &layer.multipliers,
+            layer.stage,
+            output.get_mut(),
+            scratch.get(),
+        );
+        output.check();
+        scratch.check();
+        let at = output.get().iter().zip(&expected).position(|(a, b)| a != b);
+        let isa = kernels.isa().name();
+        assert!(at.is_none(), "{isa} {form:?} {dense:?}, seed {seed}: element {at:?}");
+    }
+}
+
+#[test]
+fn every_tail_equals_the_reference() {
+    on_each_isa(|kernels| {
+        for in_features in 1..300 {
+            for out_features in [1, 10, 33] {
+                let dense = Dense { rows: 1, in_features, out_features };
+                check(kernels, dense, in_features, in_features as u64);
+            }
+        }
+        for out_features in 1..150 {
+            let dense = Dense { rows: 1, in_features: 37, out_features };
+            check(kernels, dense, out_features, out_features as u64);
+        }
+    });
+}
+
+#[test]
+fn every_number_of_rows_equals_the_reference() {
+    on_each_isa(|kernels| {
+        for rows in 1..35 {
+            for out_features in [1, 17, 70] {
+                check(kernels, Dense { rows, in_features: 21, out_features }, rows, rows as u64);
+            }
+        }
+    });
+}
+
+/// Pitfall B21: an answer must not depend on where the slices lie.
+#[test]
+fn every_misalignment_equals_the_reference() {
+    on_each_isa(|kernels| {
+        for offset in 0..64 {
+            for (rows, in_features) in [(1, 200), (3, 67)] {
+                check(kernels, Dense { rows, in_features, out_features: 40 }, offset, 9);
+            }
+        }
+    });
+}
+
+/// Pitfall B20: pairs of products that exceed 16 bits, on the longest sums.
+#[test]
+fn extreme_vectors_do_not_saturate() {
+    on_each_isa(|kernels| {
+        for seed in 0..60 {
+            let dense = Dense { rows: 2, in_features: 4096, out_features: 20 };
+            check(kernels, dense, 0, seed);
+        }
+    });
+}
+
+#[test]
+fn random_layers_equal_the_reference() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(5);
+        for _ in 0..3000 {
+            let dense = Dense {
+                rows: random.choose(&[1, 1, 2, 5]),
+                in_features: 1 + random.below(130),
+                out_features: 1 + random.below(90),
+            };
+            check(kernels, dense, random.below(64), random.next());
+        }
+    });
+}

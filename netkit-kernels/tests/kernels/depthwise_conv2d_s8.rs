@@ -1,0 +1,133 @@
+//! Int8 depthwise convolution.
+
+use crate::harness::*;
+use netkit_core::op::DepthwiseConv2d;
+use netkit_core::pack::{pack_depthwise_conv2d_s8, packed_depthwise_conv2d_s8_len};
+use netkit_kernels::{FilterForm, FilterS8, Kernels, reference, workspace};
+
+/// One convolution: both forms of the filter, every cut of the rows, equal to the reference.
+fn check(kernels: Kernels, conv: DepthwiseConv2d, seed: u64) {
+    let random = &mut Random::new(seed);
+    let (w, outputs) = (conv.window, conv.channels * conv.multiplier);
+    let input = random.bytes(w.in_pixels() * conv.channels);
+    let weights = random.bytes(outputs * w.taps());
+    let layer = Layer::new(random, outputs, w.taps());
+    let offset = random.below(64);
+
+    let mut expected = vec![0; w.out_pixels() * outputs];
+    reference::depthwise_conv2d_s8(&conv, &input, &weights, layer.reference(), &mut expected);
+
+    let mut packed = vec![0; packed_depthwise_conv2d_s8_len(&conv)];
+    pack_depthwise_conv2d_s8(&conv, &weights, &mut packed).unwrap();
+    let input = Guarded::new(&input, offset);
+    let weights = Guarded::new(&weights, offset + 21);
+    let bias = Guarded::new(&layer.bias, offset);
+    let packed = Guarded::new(&packed, offset + 43);
+    let run = |filter, rows: std::ops::Range<usize>| {
+        let form = match filter {
+            FilterS8::File(_) => FilterForm::File,
+            FilterS8::Packed(_) => FilterForm::Packed,
+        };
+        let mut scratch = Scratch::new(workspace::depthwise_conv2d_s8(&conv, form));
+        let mut output = Guarded::output(rows.len() * w.out_w * outputs, offset + 7);
+        kernels.depthwise_conv2d_s8(
+            &conv,
+            input.get(),
+            layer.input_zero_point,
+            filter,
+            bias.get(),
+            &layer.multipliers,
+            layer.stage,
+            rows,
+            output.get_mut(),
+            scratch.get(),
+        );
+        output.check();
+        scratch.check();
+        output.get().to_vec()
+    };
+    for (form, filter) in
+        [("file", FilterS8::File(weights.get())), ("packed", FilterS8::Packed(packed.get()))]
+    {
+        for cut in cuts(w.out_h) {
+            let rows = format!("{cut:?}");
+            let pieces: Vec<i8> = cut.into_iter().flat_map(|rows| run(filter, rows)).collect();
+            let at = pieces.iter().zip(&expected).position(|(a, b)| a != b);
+            let isa = kernels.isa().name();
+            assert!(
+                at.is_none(),
+                "{isa} {form} {conv:?}, seed {seed}, rows {rows}: element {at:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_window_equals_the_reference() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(1);
+        for case in WINDOWS {
+            for multiplier in [1, 2, 3] {
+                for _ in 0..4 {
+                    let channels = 1 + random.below(40);
+                    let window = window(case);
+                    check(kernels, DepthwiseConv2d { window, channels, multiplier }, random.next());
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn every_channel_tail_equals_the_reference() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(2);
+        for channels in channel_counts(kernels).chain([80, 127, 128, 129, 200]) {
+            let window = window(random.choose(&WINDOWS));
+            check(kernels, DepthwiseConv2d { window, channels, multiplier: 1 }, random.next());
+        }
+    });
+}
+
+/// Channels that are interleaved in several blocks, the last one short.
+#[test]
+fn wide_maps_equal_the_reference() {
+    on_each_isa(|kernels| {
+        for (case, channels, multiplier) in [
+            ((9, 40, 3, 3, 1, 1, 1, 1, 1), 150, 1),
+            ((9, 40, 3, 3, 2, 1, 1, 1, 1), 150, 1),
+            ((9, 40, 5, 5, 1, 2, 2, 2, 2), 66, 1),
+            ((9, 40, 5, 5, 2, 2, 2, 2, 2), 35, 2),
+            ((3, 20, 3, 3, 1, 1, 1, 1, 1), 2100, 1),
+        ] {
+            let window = window(case);
+            check(kernels, DepthwiseConv2d { window, channels, multiplier }, 3);
+        }
+    });
+}
+
+#[test]
+fn dilation_and_unequal_strides_equal_the_reference() {
+    on_each_isa(|kernels| {
+        for (dilation_h, dilation_w, stride_h, stride_w) in
+            [(2, 2, 1, 1), (1, 2, 2, 1), (3, 1, 1, 3), (2, 3, 2, 2)]
+        {
+            let window = dilated(dilation_h, dilation_w, stride_h, stride_w);
+            for (channels, multiplier) in [(1, 1), (19, 1), (3, 2)] {
+                check(kernels, DepthwiseConv2d { window, channels, multiplier }, channels as u64);
+            }
+        }
+    });
+}
+
+#[test]
+fn random_layers_equal_the_reference() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(5);
+        for _ in 0..1000 {
+            let (channels, multiplier) = (1 + random.below(40), random.choose(&[1, 1, 1, 2, 5]));
+            let window = any_window(random);
+            check(kernels, DepthwiseConv2d { window, channels, multiplier }, random.next());
+        }
+    });
+}
