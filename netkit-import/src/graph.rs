@@ -87,27 +87,27 @@ pub(crate) struct Affine {
     pub(crate) activation: Activation,
 }
 
-/// A number for each channel.
+/// A number for each channel, in double precision so that what is folded into weights is rounded once.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Channels {
     /// The same for all.
-    Same(f32),
+    Same(f64),
     /// One for each.
-    Each(Vec<f32>),
+    Each(Vec<f64>),
 }
 
 impl Channels {
     /// That of `channel`; there is one for each channel of the value it is applied to.
-    pub(crate) fn get(&self, channel: usize) -> f32 {
+    pub(crate) fn get(&self, channel: usize) -> f64 {
         match self {
             Self::Same(value) => *value,
             Self::Each(values) => values.get(channel).copied().unwrap_or_default(),
         }
     }
 
-    /// One for each of `channels` channels.
-    pub(crate) fn to_vec(&self, channels: usize) -> Vec<f32> {
-        (0..channels).map(|channel| self.get(channel)).collect()
+    /// One for each of `channels` channels, rounded.
+    pub(crate) fn to_rounded(&self, channels: usize) -> Vec<f32> {
+        (0..channels).map(|channel| self.get(channel) as f32).collect()
     }
 }
 
@@ -164,15 +164,14 @@ impl Activation {
 }
 
 impl Op {
-    /// Where an activation goes that is fused into this operator.
+    /// Where an activation goes that is fused into this operator: behind the one that is there.
     pub(crate) fn activation_mut(&mut self) -> Option<&mut Activation> {
         match self {
             Self::Dense(dense) => Some(&mut dense.activation),
             Self::Conv2d(conv) => Some(&mut conv.activation),
             Self::Affine(affine) => Some(&mut affine.activation),
-            Self::MaxPool2d(_) | Self::AveragePool2d(_) | Self::Activation(_) | Self::Refused => {
-                None
-            }
+            Self::Activation(activation) => Some(activation),
+            Self::MaxPool2d(_) | Self::AveragePool2d(_) | Self::Refused => None,
         }
     }
 }

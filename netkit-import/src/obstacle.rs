@@ -49,6 +49,10 @@ impl Refusal {
         self
     }
 
+    pub(crate) fn into_reason(self) -> String {
+        self.reason
+    }
+
     pub(crate) fn at(self, origin: &Arc<Origin>) -> Obstacle {
         Obstacle { origin: Some(origin.clone()), reason: self.reason, help: self.help }
     }

@@ -129,28 +129,11 @@ impl<'g> Rewriter<'g> {
                 None => return,
             }
         }
-        let op = &mut self.graph.nodes[target].op;
-        let fused = match op {
-            // Left unfused by something before it; joining the two still saves one.
-            Op::Activation(first) => match first.then(activation) {
-                Some(joined) => {
-                    *first = joined;
-                    true
-                }
-                None => false,
-            },
-            _ => match op.activation_mut() {
-                Some(first) => match first.then(activation) {
-                    Some(joined) => {
-                        *first = joined;
-                        true
-                    }
-                    None => false,
-                },
-                None => false,
-            },
-        };
-        if fused {
+        let slot = self.graph.nodes[target].op.activation_mut();
+        if let Some(first) = slot
+            && let Some(joined) = first.then(activation)
+        {
+            *first = joined;
             self.absorb(direct, index);
         }
     }
@@ -181,7 +164,7 @@ impl<'g> Rewriter<'g> {
 }
 
 fn is_identity(affine: &Affine) -> bool {
-    let all = |channels: &Channels, value: f32| match channels {
+    let all = |channels: &Channels, value: f64| match channels {
         Channels::Same(same) => *same == value,
         Channels::Each(each) => each.iter().all(|it| *it == value),
     };
@@ -191,13 +174,16 @@ fn is_identity(affine: &Affine) -> bool {
 /// Each row of weights times its scale; `bias · scale + shift`. Computed in double precision and
 /// rounded once. Nothing happens if a result is not finite.
 fn scale_rows(weights: &mut [f32], bias: &mut [f32], row: usize, affine: &Affine) -> bool {
-    let scaled_bias: Vec<f32> =
-        bias.iter().enumerate().map(|(channel, &bias)| apply(affine, channel, bias)).collect();
+    let scaled_bias: Vec<f32> = bias
+        .iter()
+        .enumerate()
+        .map(|(channel, &bias)| apply(affine, channel, bias.into()) as f32)
+        .collect();
     let scaled: Vec<f32> = weights
         .chunks_exact(row.max(1))
         .enumerate()
         .flat_map(|(channel, row)| {
-            let scale = f64::from(affine.scale.get(channel));
+            let scale = affine.scale.get(channel);
             row.iter().map(move |&weight| (f64::from(weight) * scale) as f32)
         })
         .collect();
@@ -209,9 +195,8 @@ fn scale_rows(weights: &mut [f32], bias: &mut [f32], row: usize, affine: &Affine
     true
 }
 
-fn apply(affine: &Affine, channel: usize, x: f32) -> f32 {
-    let (scale, shift) = (affine.scale.get(channel), affine.shift.get(channel));
-    (f64::from(x) * f64::from(scale) + f64::from(shift)) as f32
+fn apply(affine: &Affine, channel: usize, x: f64) -> f64 {
+    x * affine.scale.get(channel) + affine.shift.get(channel)
 }
 
 /// `W · (x · scale + shift) + b = (W · diag(scale)) · x + (b + W · shift)`.
@@ -222,8 +207,8 @@ fn scale_columns(dense: &mut Dense, affine: &Affine) -> bool {
         let mut sum = f64::from(*bias);
         for (channel, weight) in row.iter_mut().enumerate() {
             let value = f64::from(*weight);
-            sum += value * f64::from(affine.shift.get(channel));
-            *weight = (value * f64::from(affine.scale.get(channel))) as f32;
+            sum += value * affine.shift.get(channel);
+            *weight = (value * affine.scale.get(channel)) as f32;
         }
         *bias = sum as f32;
     }
@@ -236,14 +221,14 @@ fn scale_columns(dense: &mut Dense, affine: &Affine) -> bool {
 
 /// The one scale and shift that equals `first` followed by `next`.
 fn compose(first: &Affine, next: &Affine) -> Option<Affine> {
-    let join = |a: &Channels, b: &Channels, f: &dyn Fn(usize) -> f32| match (a, b) {
+    let join = |a: &Channels, b: &Channels, f: &dyn Fn(usize) -> f64| match (a, b) {
         (Channels::Same(_), Channels::Same(_)) => Channels::Same(f(0)),
         (Channels::Each(each), _) | (_, Channels::Each(each)) => {
             Channels::Each((0..each.len()).map(f).collect())
         }
     };
     let scale = join(&first.scale, &next.scale, &|channel| {
-        (f64::from(first.scale.get(channel)) * f64::from(next.scale.get(channel))) as f32
+        first.scale.get(channel) * next.scale.get(channel)
     });
     let both_shift = match (&first.shift, &next.scale) {
         (Channels::Same(_), Channels::Same(_)) => &next.shift,
@@ -298,7 +283,7 @@ mod tests {
         }
     }
 
-    fn affine(scale: &[f32], shift: &[f32]) -> Op {
+    fn affine(scale: &[f64], shift: &[f64]) -> Op {
         Op::Affine(Affine {
             scale: Channels::Each(scale.into()),
             shift: Channels::Each(shift.into()),
@@ -344,7 +329,7 @@ mod tests {
     fn a_batch_norm_scales_weights_and_the_old_bias() {
         // gamma −2, beta 3, mean 0.5, variance 0.25, epsilon 1e-3; bias 1.
         let factor = -2.0 / (0.25f64 + 1e-3).sqrt();
-        let norm = affine(&[factor as f32, 0.0], &[(3.0 - 0.5 * factor) as f32, 7.0]);
+        let norm = affine(&[factor, 0.0], &[3.0 - 0.5 * factor, 7.0]);
         let ops = rewritten(&[(conv(&[2.0, 3.0, 4.0, 5.0], &[1.0, 1.0]), 0), (norm, 1)], &[2]);
         let [Op::Conv2d(conv)] = ops.as_slice() else { panic!("{ops:?}") };
         let close = |actual: f32, expected: f64| (f64::from(actual) - expected).abs() < 1e-6;
@@ -426,8 +411,8 @@ mod tests {
         else {
             panic!("not joined");
         };
-        assert_eq!(mixed.scale.to_vec(2), [6.0, 8.0]);
-        assert_eq!(mixed.shift.to_vec(2), [3.0, 5.0]);
+        assert_eq!(mixed.scale.to_rounded(2), [6.0, 8.0]);
+        assert_eq!(mixed.shift.to_rounded(2), [3.0, 5.0]);
         // Nothing is left of one that changes nothing.
         assert_eq!(rewritten(&[(same(1.0, 0.0), 0), (RELU, 1)], &[2]), [RELU]);
     }

@@ -109,7 +109,7 @@ fn dense_layers(dense: Dense, input: Shape) -> Result<Vec<Encoded>, Refusal> {
     let rows = if input.as_map().is_some() { 1 } else { input.dims()[0] };
     if rows > 1 && dense.activation == Activation::Softmax {
         return Err(Refusal::new(format!(
-            "a softmax over each of {rows} rows; a .nk file can hold one row"
+            "a softmax over {rows} rows; in a .nk file there is one over a single row"
         ))
         .help("give the input shape for a batch of 1: --input-shape"));
     }
@@ -217,7 +217,7 @@ fn affine_layer(affine: &Affine, input: Shape) -> Result<Encoded, Refusal> {
             .help("in a .nk file only maps can be scaled and shifted by a layer of its own"));
     };
     limit_channels(channels)?;
-    let (scale, shift) = (affine.scale.to_vec(channels), affine.shift.to_vec(channels));
+    let (scale, shift) = (affine.scale.to_rounded(channels), affine.shift.to_rounded(channels));
     if affine.activation != Activation::None {
         return pointwise(scale, shift, affine.activation);
     }

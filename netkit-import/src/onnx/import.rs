@@ -48,7 +48,7 @@ struct Importer<'m> {
 }
 
 /// The names that the outputs depend on, found from the back.
-fn live_names(model: &Model) -> HashSet<&str> {
+pub(super) fn live_names(model: &Model) -> HashSet<&str> {
     let mut live: HashSet<&str> = model.outputs.iter().map(|port| port.name.as_str()).collect();
     for node in model.nodes.iter().rev() {
         if node.outputs.iter().any(|name| live.contains(name.as_str())) {
@@ -58,7 +58,8 @@ fn live_names(model: &Model) -> HashSet<&str> {
     live
 }
 
-fn live_nodes<'m>(model: &'m Model, live: &HashSet<&'m str>) -> Vec<&'m Node> {
+/// The nodes that the outputs depend on.
+pub(super) fn live_nodes<'m>(model: &'m Model, live: &HashSet<&'m str>) -> Vec<&'m Node> {
     let is_live = |node: &&Node| node.outputs.iter().any(|name| live.contains(name.as_str()));
     model.nodes.iter().filter(is_live).collect()
 }
@@ -78,8 +79,10 @@ impl<'m> Importer<'m> {
         if inputs.len() != 1 {
             let refusal = match inputs.as_slice() {
                 [] => Refusal::new("the output depends on no input"),
-                many => Refusal::new(format!("the model has {}: {}", many.len(), names(many)))
-                    .help("only models with one input can be converted"),
+                many => {
+                    Refusal::new(format!("the model has {} inputs: {}", many.len(), names(many)))
+                        .help("only models with one input can be converted")
+                }
             };
             self.refuse(refusal.in_model());
         }

@@ -1,6 +1,7 @@
 //! ONNX.
 
 mod constant;
+mod evaluate;
 mod import;
 mod layout;
 mod model;
@@ -8,6 +9,10 @@ mod operators;
 mod window;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
+pub use evaluate::EvaluateError;
 pub use model::{Model, ParseError};
 
 use crate::conversion::Conversion;

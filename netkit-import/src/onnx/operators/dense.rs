@@ -102,17 +102,22 @@ fn dense(
             "its weights take {in_features} features and its input {dims:?} has {features}"
         )));
     }
-    let stored_dims = operands.graph.shape(input);
-    let rows_are_stored_rows =
-        stored_dims.dims() == [rows as u32, features as u32] && view.is_contiguous();
-    if rows != 1 && !rows_are_stored_rows {
+    let stored_shape = operands.graph.shape(input);
+    let fits = match stored_shape.dims() {
+        // Each row by itself.
+        &[stored_rows, stored_features] if rows != 1 => {
+            (stored_rows as usize, stored_features as usize) == (rows, features)
+                && view.is_contiguous()
+        }
+        // All of it at once.
+        &[1, _] | &[_, _, _] => rows == 1 && stored_shape.elements() == features,
+        _ => false,
+    };
+    if !fits {
         return Err(Refusal::new(format!(
-            "it works on {rows} rows of its input {stored_dims} separately"
+            "it reads {rows}×{features} numbers where netkit keeps {stored_shape}"
         ))
-        .help("flatten the input before it, or use a 1×1 convolution"));
-    }
-    if rows == 1 && stored_dims.elements() != features {
-        return Err(Refusal::new(format!("its input {stored_dims} has not {features} elements")));
+        .help("flatten its input, or give the input shape for a batch of 1: --input-shape"));
     }
     let shape = stored(&[rows, units])?;
     let matrix = operands.constant(weights)?;

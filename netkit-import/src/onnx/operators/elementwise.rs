@@ -73,11 +73,15 @@ fn softmax(operands: &Operands<'_, '_>, view: &View) -> Result<Activation, Refus
         false => dims[axis],
     };
     if summed != view.elements() {
+        let help = match dims.first() {
+            Some(2..) => "give the input shape for a batch of 1: --input-shape",
+            _ => "leave it out of the model and do it on the output",
+        };
         return Err(Refusal::new(format!(
             "softmax over axis {axis} of {dims:?} normalises parts of the tensor separately; only \
              one over all elements can be converted"
         ))
-        .help("do it on the model's output instead"));
+        .help(help));
     }
     Ok(Activation::Softmax)
 }
@@ -125,9 +129,9 @@ pub(super) fn arithmetic(operands: &mut Operands<'_, '_>) -> Result<Converted, R
         }
     };
     let values = operands.weights(&constant, constant.view())?;
-    let channels = |f: &dyn Fn(f32) -> f32| match (each, values.as_slice()) {
-        (false, [value]) => Channels::Same(f(*value)),
-        _ => Channels::Each(values.iter().map(|value| f(*value)).collect()),
+    let channels = |f: &dyn Fn(f64) -> f64| match (each, values.as_slice()) {
+        (false, [value]) => Channels::Same(f((*value).into())),
+        _ => Channels::Each(values.iter().map(|value| f((*value).into())).collect()),
     };
     let (scale, shift) = match (node.operator.as_str(), computed) {
         ("Add", _) => (Channels::Same(1.0), channels(&|c| c)),

@@ -47,10 +47,10 @@ pub(super) fn batch_normalization(operands: &mut Operands<'_, '_>) -> Result<Con
         let [gamma, beta, mean, variance] =
             [&gamma, &beta, &mean, &variance].map(|values| f64::from(values[channel]));
         let factor = gamma / (variance + epsilon).sqrt();
-        scale.push(factor as f32);
-        shift.push((beta - mean * factor) as f32);
+        scale.push(factor);
+        shift.push(beta - mean * factor);
     }
-    if scale.iter().chain(&shift).any(|value| !value.is_finite()) {
+    if scale.iter().chain(&shift).any(|value| !(*value as f32).is_finite()) {
         return Err(Refusal::new("its statistics give no finite scale and shift")
             .help("a variance must not be negative, nor 0 with an epsilon of 0"));
     }
