@@ -36,6 +36,24 @@ macro_rules! model {
     };
 }
 
+/// The bytes of a model file, aligned to a cache line, for [`runtime::Network::load`]. The path is
+/// relative to the package's manifest. The file is not looked at: use [`model!`] to have it checked when the program is
+/// compiled.
+///
+/// ```
+/// static MODEL: &[u8] = netkit::include_model!("models/mnist_mlp.nk");
+/// assert_eq!(MODEL[..4], *b"NKIT");
+/// ```
+#[macro_export]
+macro_rules! include_model {
+    ($path:literal) => {
+        $crate::private::include_bytes_aligned!(
+            64,
+            ::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", $path)
+        )
+    };
+}
+
 #[doc(hidden)]
 pub use netkit_macros::model as __model;
 
@@ -70,3 +88,8 @@ macro_rules! __layout {
 macro_rules! __layout {
     (panels { $($panels:tt)* } file { $($file:tt)* }) => { $($file)* };
 }
+
+/// The README's code is compiled with the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
