@@ -127,7 +127,7 @@ const HEADER: &[Violation] = &[
         worked_mlp,
         |b| put_u32(b, 16, 0),
         Code::InputShape,
-        "byte 0x10: input features is 0, expected at least 1",
+        "byte 0x10: input features are 0, expected at least 1",
     ),
     violation(
         int8_cnn,
@@ -776,6 +776,7 @@ const ELSEWHERE: &[Code] = &[
     Code::PoolPadding,
     Code::Batch,
     Code::ActivationSize,
+    Code::NoOutputs,
     Code::CaseSize,
     Code::UnsupportedLayer,
     Code::TooLarge,

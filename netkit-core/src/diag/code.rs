@@ -112,7 +112,7 @@ codes! {
     /// Too many layers or tensors.
     Limits = "NK0105", "10.1" {
         title: "too many layers or tensors",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A file holds at most 100 layers, 128 weight tensors and 128 bias tensors. Larger \
             counts are refused before anything is read by them. If the model really is larger, \
@@ -122,7 +122,7 @@ codes! {
     /// Unknown network kind.
     NetworkKind = "NK0106", "S-KIND" {
         title: "unknown network kind",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The byte at offset 8 says whether the network is an MLP (1: dense layers on a matrix) \
             or a CNN (2: layers on a map). The meaning of the input's dimensions depends on it.",
@@ -130,7 +130,7 @@ codes! {
     /// Input rank does not fit the network kind.
     InputRank = "NK0107", "S-RANK" {
         title: "input rank does not fit the network kind",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "An MLP takes a matrix of rows and features, so its input has rank 2; a CNN takes a \
             map of height, width and channels, so its input has rank 3. Any other rank \
@@ -139,7 +139,7 @@ codes! {
     /// Input dimension missing or left over.
     InputShape = "NK0108", "S-SHAPE" {
         title: "input dimension missing or left over",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The header has room for four input dimensions. Those that the network kind uses must \
             be at least 1, as an input without elements means nothing; those that it does not use \
@@ -169,7 +169,7 @@ codes! {
     /// The model has no layers.
     NoLayers = "NK0111", "S-EMPTY" {
         title: "the model has no layers",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A model must have at least one layer. Without any it would return its input, which is \
             never what was meant.",
@@ -177,7 +177,7 @@ codes! {
     /// Weight and bias tensors do not pair up.
     TensorCounts = "NK0112", "S-COUNT" {
         title: "weight and bias tensors do not pair up",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         hint:
             "Every weight tensor has exactly one bias tensor; a layer without bias stores zeros.",
         explanation:
@@ -215,7 +215,7 @@ codes! {
     /// A size is too large.
     SizeOverflow = "NK0116", "S-OVERFLOW" {
         title: "a size is too large",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The product of the dimensions does not fit the 32 bits that the format has for a \
             count. A damaged dimension is the usual cause: no real layer has 4 billion weights. \
@@ -254,7 +254,7 @@ codes! {
     /// A number is not finite or out of range.
     Finite = "NK0204", "S-FINITE" {
         title: "a number is not finite or out of range",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         hint: "A diverged training run leaves such values; train again or clamp before exporting.",
         explanation:
             "Weights, biases, test values, leaky slopes and epsilons must be finite; an epsilon \
@@ -265,13 +265,13 @@ codes! {
     /// Tap number out of range.
     TapId = "NK0205", "S-TAP" {
         title: "tap number out of range",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation: "A feature_tap keeps a copy of the running map under a number from 0 to 3.",
     }
     /// Feature taps do not match the pyramid.
     Taps = "NK0206", "S-TAP" {
         title: "feature taps do not match the pyramid",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         hint:
             "Put feature_tap 0 after the map with four times the height and width of the last, and \
             feature_tap 1 after the one with twice.",
@@ -284,13 +284,13 @@ codes! {
     /// Too many convolutions in a YOLOX head.
     YoloxConvs = "NK0207", "S-YOLOX" {
         title: "too many convolutions in a YOLOX head",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation: "Each branch of a YOLOX head has 0 to 4 convolutions.",
     }
     /// Hidden width of a YOLOX head too small.
     YoloxHidden = "NK0208", "S-YOLOX-HIDDEN" {
         title: "hidden width of a YOLOX head too small",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The hidden width of a YOLOX head should be at least 4 and at least the number of \
             classes. Narrower heads are well defined, but the engine that the format comes from \
@@ -299,7 +299,7 @@ codes! {
     /// Inverted bottleneck with an impossible attribute.
     Uib = "NK0209", "S-UIB" {
         title: "inverted bottleneck with an impossible attribute",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "In a mobilenetv4_uib block each depthwise kernel is 0 (absent) or odd, the stride is \
             at least 1, and middle_dw_downsample is 0 or 1. A stride above 1 needs a depthwise \
@@ -310,7 +310,7 @@ codes! {
     /// Inverted bottleneck that narrows behind a start depthwise.
     UibExpand = "NK0210", "S-UIB-EXPAND" {
         title: "inverted bottleneck that narrows behind a start depthwise",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A mobilenetv4_uib block with a start depthwise should expand to at least as many \
             channels as it takes in. Fewer are well defined, but the engine that the format comes \
@@ -332,7 +332,7 @@ codes! {
     /// Tensor rank out of range.
     TensorRank = "NK0302", "S-CAT-RANK" {
         title: "tensor rank out of range",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A tensor has one to four dimensions. The rank says how many of the descriptor's four \
             are used.",
@@ -340,7 +340,7 @@ codes! {
     /// Wrong element type.
     TensorType = "NK0303", "S-CAT-DTYPE" {
         title: "wrong element type",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         hint: "Float models hold float32 only; int8 models hold int8 weights and int32 biases.",
         explanation:
             "The element type is 1 (float32), 2 (int8) or 3 (int32). In a float model every tensor \
@@ -351,14 +351,14 @@ codes! {
     /// Tensor dimension missing or left over.
     TensorDims = "NK0304", "S-CAT-DIMS" {
         title: "tensor dimension missing or left over",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The dimensions that the rank counts must be at least 1, the others must be 0.",
     }
     /// Element count is not the product of the dimensions.
     ElementCount = "NK0305", "S-CAT-COUNT" {
         title: "element count is not the product of the dimensions",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A descriptor holds the number of elements besides the dimensions. It must be their \
             product; where it is not, one of them is damaged, and the tensors behind this one \
@@ -367,13 +367,13 @@ codes! {
     /// Bias is not a vector.
     BiasRank = "NK0306", "S-BIAS-RANK" {
         title: "bias is not a vector",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation: "A bias has one value for each output channel, so its tensor has rank 1.",
     }
     /// Payload size and tensors disagree.
     PayloadBytes = "NK0307", "S-BYTES" {
         title: "payload size and tensors disagree",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "Tensors lie back to back, so the payload is as long as their sizes add up to: four \
             bytes an element in float models; in quantized models one byte a weight, rounded up \
@@ -391,7 +391,7 @@ codes! {
     /// Payload is not aligned.
     PayloadAlignment = "NK0309", "S-ALIGN" {
         title: "payload is not aligned",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "Weights and biases begin at a multiple of 4 bytes. Inside a file this always holds, \
             because everything before them is a multiple of 4 bytes long; in memory it depends on \
@@ -411,7 +411,7 @@ codes! {
     /// Bias length does not fit the layer.
     BiasShape = "NK0311", "S-BIAS-SHAPE" {
         title: "bias length does not fit the layer",
-        message: "bias is {found} but the layer needs {expected}",
+        message: "biases are {found} but the layer needs {expected}",
         explanation:
             "A bias (or the shift of a normalization) has one value for each output channel of its \
             layer.",
@@ -419,7 +419,7 @@ codes! {
     /// Layers and tensors do not add up.
     TensorUse = "NK0312", "S-UNUSED" {
         title: "layers and tensors do not add up",
-        message: "the layers use {expected} but the file holds {found}",
+        message: "the layers use {expected} pairs of tensors but the file has {found}",
         explanation:
             "Each layer takes its tensor pairs from the catalog in order: one for dense, conv2d, \
             depthwise_conv2d and the normalizations, none for pools, flatten and feature_tap, \
@@ -449,7 +449,7 @@ codes! {
     /// Number of quantization records out of range.
     QuanCount = "NK0403", "10.1" {
         title: "number of quantization records out of range",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The QUAN section has 1 to 100 records. A quantized model can therefore have at most \
             100 tensor pairs, and must have one.",
@@ -465,7 +465,7 @@ codes! {
     /// Unknown quantization flags.
     QuanFlags = "NK0405", "S-QUAN-FLAGS" {
         title: "unknown quantization flags",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "Bit 0 of quan_flags says that tables of channel scales follow. No other bit has a \
             meaning.",
@@ -473,7 +473,7 @@ codes! {
     /// Scale is not a positive number.
     QuanScale = "NK0406", "S-QUAN-SCALE" {
         title: "scale is not a positive number",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A scale is the real distance between two neighbouring integers, so it is finite and \
             above 0. A layer whose output was constant in calibration often ends up with scale 0; \
@@ -482,7 +482,7 @@ codes! {
     /// Zero point out of range.
     QuanZeroPoint = "NK0407", "S-QUAN-ZP" {
         title: "zero point out of range",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The zero point of an int8 tensor is the integer that stands for 0, so it lies from \
             -128 to 127.",
@@ -490,7 +490,7 @@ codes! {
     /// Weights are not quantized symmetrically.
     QuanWeightZeroPoint = "NK0408", "S-QUAN-WZP" {
         title: "weights are not quantized symmetrically",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         hint: "Quantize weights symmetrically: zero point 0.",
         explanation:
             "Weights and biases are quantized symmetrically: their zero point is 0. The kernels of \
@@ -499,7 +499,7 @@ codes! {
     /// Number of channel scales does not fit.
     QuanChannels = "NK0409", "S-QUAN-CH" {
         title: "number of channel scales does not fit",
-        message: "the record has {found}, expected {expected}",
+        message: "the table has {found} scales, expected {expected}",
         explanation:
             "A table of channel scales has one scale for each output channel, or is empty where \
             all channels share w_scale.",
@@ -517,7 +517,7 @@ codes! {
     /// A 32-bit sum may overflow.
     QuanAccumulator = "NK0411", "S-QUAN-ACC" {
         title: "a 32-bit sum may overflow",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "Layers of int8 models add up products in 32 bits. With this many weights for an output, or a \
             bias this large, the sum of the largest possible products could pass 2^31. Rows of a \
@@ -564,7 +564,7 @@ codes! {
     /// Channel counts disagree.
     Channels = "NK0503", "S-CHANNELS" {
         title: "channel counts disagree",
-        message: "{field} is {found} but the input has {expected}",
+        message: "{field} {is} {found} but the input has {expected}",
         explanation:
             "A layer on a map takes as many channels as the map has. Records other than conv2d \
             hold that number; for conv2d it is the last dimension of the weights. The layer \
@@ -573,7 +573,7 @@ codes! {
     /// Window does not fit its input.
     Window = "NK0504", "S-WINDOW" {
         title: "window does not fit its input",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A kernel and a stride are at least 1, and the kernel fits into the map with its \
             padding on both axes. Some readers divide by a stride of 0, or give one row where a \
@@ -582,7 +582,7 @@ codes! {
     /// Depthwise kernel cannot be made out.
     DepthwiseKernel = "NK0505", "10.2" {
         title: "depthwise kernel cannot be made out",
-        message: "{found} do not make up a kernel of {expected}",
+        message: "{found} do not make up {expected}",
         explanation:
             "The last byte of a depthwise_conv2d record is either the width of the kernel or the \
             padding that the bottom and right have more than the top and left. Which of them is \
@@ -592,7 +592,7 @@ codes! {
     /// Pool padding as large as the window.
     PoolPadding = "NK0506", "S-POOL-PAD" {
         title: "pool padding as large as the window",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A pool's padding must be smaller than its window on each side, else there would be \
             windows without a single element, whose maximum or mean means nothing.",
@@ -609,10 +609,19 @@ codes! {
     /// A layer's output is too large.
     ActivationSize = "NK0508", "S-OVERFLOW" {
         title: "a layer's output is too large",
-        message: "the output has {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected} elements",
         explanation:
             "The output of this layer is larger than this reader accepts, or its size does not fit \
             32 bits. A damaged dimension, padding or stride is the usual cause.",
+    }
+
+    /// No outputs.
+    NoOutputs = "NK0509", "10.2" {
+        title: "a layer without outputs",
+        message: "{field} {is} {found}, expected {expected}",
+        explanation:
+            "A layer has at least one output: filters, units, out_channels, hidden_dim and \
+            num_classes must not be 0.",
     }
 
     // Test cases.
@@ -636,7 +645,7 @@ codes! {
     /// Number of test cases out of range.
     CaseCount = "NK0603", "10.1" {
         title: "number of test cases out of range",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The TCAS section has 1 to 16 cases. A model without cases has no such section and \
             flag 0x0001 is not set.",
@@ -644,13 +653,13 @@ codes! {
     /// Length of a test name out of range.
     CaseNameLength = "NK0604", "10.1" {
         title: "length of a test name out of range",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation: "The name of a case has 1 to 127 bytes.",
     }
     /// Number of test values out of range.
     CaseValueCount = "NK0605", "10.1" {
         title: "number of test values out of range",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "A case has 1 to 16384 input values and as many output values at most. Models with \
             larger inputs or outputs cannot carry cases.",
@@ -658,7 +667,7 @@ codes! {
     /// Test values do not fit the model.
     CaseSize = "NK0606", "S-TCAS-SIZE" {
         title: "test values do not fit the model",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The number of input values of a case must be that of the model's input, and likewise \
             for the output.",
@@ -666,7 +675,7 @@ codes! {
     /// Test label is no class of the model.
     CaseLabel = "NK0607", "S-TCAS-LABEL" {
         title: "test label is no class of the model",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The label of a case is a class of the model, counted from 0, or -1 for none.",
     }
@@ -687,7 +696,7 @@ codes! {
     /// Tolerance is not a distance.
     CaseTolerance = "NK0610", "S-TCAS" {
         title: "tolerance is not a distance",
-        message: "{field} is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         explanation:
             "The tolerance says how far an output may be from the expected one. It is finite and \
             not negative.",
@@ -697,7 +706,7 @@ codes! {
     /// Layer kind not supported yet.
     UnsupportedLayer = "NK0701", "limit" {
         title: "layer kind not supported yet",
-        message: "{found} layers are not supported by this version of netkit",
+        message: "this version of netkit does not compute such layers",
         explanation:
             "The file is well formed, but this version of netkit does not compute this kind of \
             layer.",
@@ -705,7 +714,7 @@ codes! {
     /// Too large for the address space.
     TooLarge = "NK0702", "limit" {
         title: "too large for the address space",
-        message: "{field} is {found}, expected {expected}",
+        message: "the model does not fit into the address space",
         explanation:
             "A size does not fit the address space of the machine or the limits of the planner. On \
             small targets the model may be too large altogether.",
@@ -713,7 +722,7 @@ codes! {
     /// Working tables do not fit.
     Storage = "NK0703", "limit" {
         title: "working tables do not fit",
-        message: "{field} is {found}, expected {expected}",
+        message: "the tables of the model do not fit into the memory lent for them",
         hint: "Lend more memory.",
         explanation:
             "Compiling a model at run time needs room for tables of its layers and tensors, which \
@@ -742,6 +751,7 @@ pub(super) fn write_message(diagnostic: &Diagnostic, f: &mut fmt::Formatter<'_>)
         let Some((name, after)) = behind.split_once('}') else { break };
         match name {
             "field" => f.write_str(diagnostic.field)?,
+            "is" => f.write_str(if is_plural(diagnostic.field) { "are" } else { "is" })?,
             "found" => write!(f, "{}", diagnostic.found)?,
             "expected" => write!(f, "{}", diagnostic.expected)?,
             _ => {}
@@ -749,6 +759,12 @@ pub(super) fn write_message(diagnostic: &Diagnostic, f: &mut fmt::Formatter<'_>)
         rest = after;
     }
     f.write_str(rest)
+}
+
+/// Whether a field is spoken of in the plural: `weights` and `softmax units` are, `num_layers` and
+/// `bias` is.
+fn is_plural(field: &str) -> bool {
+    field.ends_with('s') && !field.contains('_') && !["bias", "eps"].contains(&field)
 }
 
 #[cfg(test)]
@@ -841,7 +857,7 @@ mod tests {
         ("quantized: record count", &[Code::QuanRecords]),
         ("quantized: dtypes", &[Code::TensorType]),
         ("quantized CNN: layer kind", &[Code::QuanLayerKind]),
-        ("conv: kernel, filters, weights", &[Code::Window, Code::TensorShape]),
+        ("conv: kernel, filters, weights", &[Code::Window, Code::NoOutputs, Code::TensorShape]),
         ("depthwise: unresolvable kernel", &[Code::DepthwiseKernel]),
         ("running channels", &[Code::Channels]),
         ("dense before flatten", &[Code::LayerOrder]),
@@ -898,7 +914,7 @@ mod tests {
             let mut message = code.message();
             while let Some((_, behind)) = message.split_once('{') {
                 let (name, after) = behind.split_once('}').unwrap();
-                assert!(["field", "found", "expected"].contains(&name), "{code}: {name}");
+                assert!(["field", "is", "found", "expected"].contains(&name), "{code}: {name}");
                 message = after;
             }
             assert!(!message.contains('}'), "{code}");
@@ -909,12 +925,12 @@ mod tests {
     fn a_diagnostic_reads_as_a_sentence() {
         let site = Site::layer(3, LayerKind::Conv2d).at(0x5c);
         let diagnostic = Diagnostic::new(Code::Channels, site)
-            .field("weight shape")
+            .field("weights")
             .found(Value::ShapeAs(Dims::new(&[8, 3, 3, 4]), "OHWI"))
             .expected(Value::Count(3, "channel"));
         assert_eq!(
             diagnostic.to_string(),
-            "layer 3 (conv2d), byte 0x5c: weight shape is 8×3×3×4 (OHWI) but the input has 3 \
+            "layer 3 (conv2d), byte 0x5c: weights are 8×3×3×4 (OHWI) but the input has 3 \
              channels"
         );
         let everywhere = site.tensor(Tensor::Quantization(2)).case(1);

@@ -68,7 +68,7 @@ impl Lowering<'_, '_, '_> {
                         .complain(Code::DepthwiseKernel, "weights", 4)
                         .found(Say::Count(elements as u64, "weight"))
                         .expected(Say::Text(
-                            "channels · kernel_h · kernel_w with the kernel_h and the width byte of the record",
+                            "channels × kernel_h × kernel_w with the kernel_h and the width byte of the record",
                         ));
                     return self.fail(diagnostic);
                 };
@@ -152,7 +152,7 @@ impl Lowering<'_, '_, '_> {
     fn conv_channels(&mut self, filters: u32, in_channels: u32) -> Flow<ValueId> {
         if filters == 0 {
             let diagnostic = self
-                .complain(Code::Window, "filters", 12)
+                .complain(Code::NoOutputs, "filters", 12)
                 .found(Say::Integer(0))
                 .expected(Say::AtLeast(1));
             return self.fail(diagnostic);
@@ -164,7 +164,7 @@ impl Lowering<'_, '_, '_> {
             let diagnostic = self
                 .complain(Code::Channels, "weights", 0)
                 .found(super::with_axes(pair.weight.shape.dims()))
-                .expected(Say::Count(in_channels.into(), "input channel"));
+                .expected(Say::Count(in_channels.into(), "channel"));
             return self.fail(diagnostic);
         }
         Ok(self.value)
@@ -175,7 +175,7 @@ impl Lowering<'_, '_, '_> {
         let in_features = (self.shape.elements() / rows as usize) as u32;
         if units == 0 {
             let diagnostic = self
-                .complain(Code::Window, "units", 4)
+                .complain(Code::NoOutputs, "units", 4)
                 .found(Say::Integer(0))
                 .expected(Say::AtLeast(1));
             return self.fail(diagnostic);

@@ -280,7 +280,7 @@ impl Lowering<'_, '_, '_> {
         let diagnostic = self
             .complain(Code::Channels, field, at)
             .found(Say::Integer(declared.into()))
-            .expected(Say::integer(running as u64));
+            .expected(Say::Count(running as u64, "channel"));
         self.fail(diagnostic)
     }
 

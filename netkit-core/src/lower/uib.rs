@@ -99,7 +99,7 @@ impl Lowering<'_, '_, '_> {
             return Ok(());
         }
         let diagnostic = self
-            .complain(Code::Channels, field, at)
+            .complain(Code::NoOutputs, field, at)
             .found(Say::Integer(0))
             .expected(Say::AtLeast(1));
         self.fail(diagnostic)
