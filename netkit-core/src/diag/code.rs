@@ -499,7 +499,7 @@ codes! {
     /// Number of channel scales does not fit.
     QuanChannels = "NK0409", "S-QUAN-CH" {
         title: "number of channel scales does not fit",
-        message: "the table has {found} scales, expected {expected}",
+        message: "the table has {found}, expected {expected}",
         explanation:
             "A table of channel scales has one scale for each output channel, or is empty where \
             all channels share w_scale.",
@@ -600,7 +600,7 @@ codes! {
     /// Batch where none can be.
     Batch = "NK0507", "S-BATCH" {
         title: "batch where none can be",
-        message: "rows is {found}, expected {expected}",
+        message: "{field} {is} {found}, expected {expected}",
         hint: "Run the rows one by one with a model of one row.",
         explanation:
             "An MLP may compute several rows at once. A softmax would then mix the rows, and int8 \

@@ -361,8 +361,8 @@ impl Lowering<'_, '_, '_> {
                 let diagnostic =
                     Diagnostic::new(Code::QuanChannels, site.at(record.channel_scales_offset))
                         .field("channel scales")
-                        .found(Say::integer(table.len() as u64))
-                        .expected(Say::Integer(channels.into()));
+                        .found(Say::Count(table.len() as u64, "scale"))
+                        .expected(Say::Count(channels.into(), "scale"));
                 self.report(diagnostic)?;
             }
             WeightScales::PerChannel { offset: record.channel_scales_offset as u32, channels }
