@@ -63,6 +63,25 @@ pub(crate) trait Simd: Copy {
     fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// `a · b + c`, with one rounding where the instruction set has it and two where not.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+    /// `sums[v] = x[index] · weights[v] + sums[v]`, as [`mul_add`](Self::mul_add).
+    ///
+    /// # Safety
+    /// `x + index` is valid for reading.
+    #[inline(always)]
+    unsafe fn mul_add_broadcast<const V: usize>(
+        self,
+        x: *const f32,
+        index: usize,
+        weights: &[Self::Vector; V],
+        sums: &mut [Self::Vector; V],
+    ) {
+        // SAFETY: the caller vouches for the pointer.
+        let x = self.splat(unsafe { *x.wrapping_add(index) });
+        for (sum, weight) in sums.iter_mut().zip(weights) {
+            *sum = self.mul_add(x, *weight, *sum);
+        }
+    }
+
     /// `a > b ? a : b`
     fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// `a < b ? a : b`

@@ -86,134 +86,283 @@ pub(crate) struct Tiles<'a> {
 }
 
 /// [`Tiles`], `P` pixels times `V` vectors at a time; what remains of the pixels is left to the caller.
-pub(crate) struct TilesOf<'a, 'b, const P: usize, const V: usize>(pub(crate) &'b mut Tiles<'a>);
+///
+/// With `LISTED`, the taps' offsets are listed beforehand: where runs are short, as in a first layer, one
+/// loop over the list beats loops of a few turns each. Such tiles take a depth of at most
+/// [`LISTED_DEPTH`].
+pub(crate) struct TilesOf<'a, 'b, const P: usize, const V: usize, const LISTED: bool>(
+    pub(crate) &'b mut Tiles<'a>,
+);
 
-impl<const P: usize, const V: usize> Kernel for TilesOf<'_, '_, P, V> {
+/// The greatest depth whose taps can be listed.
+pub(crate) const LISTED_DEPTH: usize = 64;
+
+/// Floats of a tile that is not a whole number of vectors wide.
+const BUFFER: usize = 14 * 2 * PANEL;
+
+impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, '_, P, V, LISTED> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        const { assert!(P * V * S::LANES <= BUFFER) };
         let t = self.0;
-        let lanes = t.channels.len();
-        // All that the loads below rely on, once for all tiles.
-        let (Some(extent), Some(depth)) = (t.runs.extent(), t.runs.depth()) else { return };
-        let width = V * S::LANES;
-        let last_panel = t.depth.len().saturating_sub(1).checked_mul(PANEL);
-        let panels_end = (width.div_ceil(PANEL) - 1)
-            .checked_mul(t.panel_pitch)
-            .zip(last_panel)
-            .and_then(|(before, rows)| before.checked_add(rows)?.checked_add(width.min(PANEL)));
-        let fits = t.depth.start < t.depth.end
-            && t.depth.end <= depth
-            && lanes <= width
-            && panels_end.is_some_and(|end| end <= t.panels.len());
-        if !fits || t.pixels.width == 0 || extent > t.input.len() {
+        if !is_sound::<S, V>(t) {
             return;
         }
-        let last_start = t.input.len() - extent;
+        let mut list = [0; LISTED_DEPTH];
+        if LISTED {
+            if t.depth.len() > LISTED_DEPTH {
+                return;
+            }
+            for (k, offset) in t.depth.clone().zip(&mut list) {
+                let (run, within) = (k / t.runs.len, k % t.runs.len);
+                *offset = run / t.runs.columns * t.runs.row_pitch
+                    + run % t.runs.columns * t.runs.column_pitch
+                    + within;
+            }
+        }
+        let list = list.get(..t.depth.len()).unwrap_or(&list);
+        let whole = t.channels.len() == V * S::LANES;
+        // Sums start from `buffer`: the bias, or what was left in the output; and where the tile's
+        // channels do not fill its vectors they end there.
+        let mut buffer = [0.0f32; BUFFER];
+        if let Start::Bias(bias) = t.start {
+            for (to, &bias) in buffer.iter_mut().zip(bias).take(t.channels.len()) {
+                // A bias of −0 becomes 0, as it does where padded taps are skipped instead of added.
+                *to = bias + 0.0;
+            }
+        }
 
-        let mut row = t.range.start / t.pixels.width;
         let mut column = t.range.start % t.pixels.width;
+        let mut row_start = t.range.start / t.pixels.width * t.pixels.row_step;
+        let mut offset = row_start + column * t.pixels.column_step;
         while t.range.end.saturating_sub(t.range.start) >= P {
-            let mut offsets = [0; P];
-            for offset in &mut offsets {
-                *offset = row * t.pixels.row_step + column * t.pixels.column_step;
-                if *offset > last_start {
-                    return;
-                }
+            let mut pixels = [t.input.as_ptr(); P];
+            for pixel in &mut pixels {
+                *pixel = pixel.wrapping_add(offset);
                 column += 1;
+                offset += t.pixels.column_step;
                 if column == t.pixels.width {
                     column = 0;
-                    row += 1;
+                    row_start += t.pixels.row_step;
+                    offset = row_start;
                 }
             }
-            let first = t.range.start;
-            let mut sums = start::<S, P, V>(simd, t, first);
-            accumulate::<S, P, V>(simd, t, &offsets, &mut sums);
-            finish::<S, P, V>(simd, t, first, sums);
+            let first = t.range.start * t.channel_pitch + t.channels.start;
+            let (from, pitch) = match t.start {
+                Start::Bias(_) => (buffer.as_ptr(), 0),
+                Start::Output if whole => (t.output.as_ptr().wrapping_add(first), t.channel_pitch),
+                Start::Output => {
+                    for (p, to) in buffer.chunks_exact_mut(V * S::LANES).take(P).enumerate() {
+                        let sums = position(t, first, p).and_then(|range| t.output.get(range));
+                        for (to, &from) in to.iter_mut().zip(sums.unwrap_or(&[])) {
+                            *to = from;
+                        }
+                    }
+                    (buffer.as_ptr(), V * S::LANES)
+                }
+            };
+            // SAFETY: `is_sound` holds, and `from` is P rows of V vectors, `pitch` apart: in the
+            // output, which `is_sound` checked to reach to the last pixel's last channel, or in the
+            // buffer, which is large enough (asserted above).
+            let mut sums = unsafe { load_tile::<S, P, V>(simd, from, pitch) };
+            if LISTED {
+                accumulate_listed::<S, P, V>(simd, t, &pixels, list, &mut sums);
+            } else {
+                accumulate::<S, P, V>(simd, t, &pixels, &mut sums);
+            }
+            if let Finish::Activate(Some(residual), _) = t.finish
+                && whole
+            {
+                let from = residual.as_ptr().wrapping_add(first);
+                // SAFETY: `is_sound` checked that the residual is as long as the output.
+                let added = unsafe { load_tile::<S, P, V>(simd, from, t.channel_pitch) };
+                for (sums, added) in sums.iter_mut().zip(added) {
+                    for (sum, added) in sums.iter_mut().zip(added) {
+                        *sum = simd.add(*sum, added);
+                    }
+                }
+            }
+            if let Finish::Activate(residual, activation) = t.finish
+                && (whole || residual.is_none())
+            {
+                // One comparison for all sums rather than one for each.
+                match activation {
+                    Activation::Relu => map(&mut sums, |x| apply_simple(simd, Activation::Relu, x)),
+                    Activation::Relu6 => {
+                        map(&mut sums, |x| apply_simple(simd, Activation::Relu6, x));
+                    }
+                    Activation::LeakyRelu(_) => {
+                        map(&mut sums, |x| apply_simple(simd, activation, x));
+                    }
+                    _ => {}
+                }
+            }
+            if whole {
+                let to = t.output.as_mut_ptr().wrapping_add(first);
+                // SAFETY: `is_sound` checked that the output reaches to the last pixel's last channel.
+                unsafe { store_tile::<S, P, V>(simd, to, t.channel_pitch, &sums) };
+            } else {
+                let mut rows = [0.0f32; BUFFER];
+                // SAFETY: the buffer is large enough (asserted above).
+                unsafe { store_tile::<S, P, V>(simd, rows.as_mut_ptr(), V * S::LANES, &sums) };
+                let (rows, _) = rows.split_at_mut(P * V * S::LANES);
+                store_part(simd, t, first, rows, V * S::LANES);
+            }
             t.range.start += P;
         }
     }
 }
 
-/// The channels of pixel `pixel` that the tile writes, from vector `vector` on.
+/// All that the unchecked loads and stores below rely on.
 #[inline(always)]
-fn position<S: Simd>(t: &Tiles<'_>, pixel: usize, vector: usize) -> Range<usize> {
-    let start = pixel * t.channel_pitch + t.channels.start;
-    start + vector * S::LANES..start + t.channels.len().min((vector + 1) * S::LANES)
+fn is_sound<S: Simd, const V: usize>(t: &Tiles<'_>) -> bool {
+    let width = V * S::LANES;
+    let check = || {
+        // Weights: of each panel all rows, of the last row as far as the tile is wide.
+        let rows = t.depth.len().checked_sub(1)?.checked_mul(PANEL)?;
+        let panels = (width.div_ceil(PANEL) - 1).checked_mul(t.panel_pitch)?;
+        let weights = panels.checked_add(rows)?.checked_add(width.min(PANEL))?;
+        // Input: the last tap of the last pixel of the last row.
+        let last_row = t.range.end.checked_sub(1)?.checked_div(t.pixels.width)?;
+        let last_row = last_row.checked_mul(t.pixels.row_step)?;
+        let last_column = (t.pixels.width - 1).checked_mul(t.pixels.column_step)?;
+        let input = last_row.checked_add(last_column)?.checked_add(t.runs.extent()?)?;
+        // Output: the tile's channels of the last pixel.
+        let output = (t.range.end - 1).checked_mul(t.channel_pitch)?.checked_add(t.channels.end)?;
+        let residual = match t.finish {
+            Finish::Activate(Some(residual), _) => residual.len(),
+            _ => output,
+        };
+        let holds = t.depth.end <= t.runs.depth()?
+            && t.channels.start <= t.channels.end
+            && t.channels.len() <= width
+            && weights <= t.panels.len()
+            && input <= t.input.len()
+            && output <= t.output.len()
+            && output <= residual;
+        Some(holds)
+    };
+    check().unwrap_or(false)
 }
 
+/// Where the tile's channels of its pixel `p` lie in the output, `first` being where those of pixel 0
+/// start.
 #[inline(always)]
-fn start<S: Simd, const P: usize, const V: usize>(
+fn position(t: &Tiles<'_>, first: usize, p: usize) -> Option<Range<usize>> {
+    let start = p.checked_mul(t.channel_pitch)?.checked_add(first)?;
+    Some(start..start.checked_add(t.channels.len())?)
+}
+
+/// # Safety
+/// `P` rows of `V` vectors, `pitch` floats apart, can be read at `from`.
+#[inline(always)]
+unsafe fn load_tile<S: Simd, const P: usize, const V: usize>(
     simd: S,
-    t: &Tiles<'_>,
-    first: usize,
+    from: *const f32,
+    pitch: usize,
 ) -> [[S::Vector; V]; P] {
-    let mut sums = [[simd.splat(0.0); V]; P];
-    match t.start {
-        Start::Bias(bias) => {
-            let mut row = [simd.splat(0.0); V];
-            for (v, to) in row.iter_mut().enumerate() {
-                let bias = simd.load(bias.get(v * S::LANES..).unwrap_or(&[]));
-                // A bias of −0 becomes 0, as it does where padded taps are skipped instead of added.
-                *to = simd.add(bias, simd.splat(0.0));
-            }
-            sums = [row; P];
+    let mut tile = [[simd.splat(0.0); V]; P];
+    for (p, row) in tile.iter_mut().enumerate() {
+        for (v, to) in row.iter_mut().enumerate() {
+            // SAFETY: the caller vouches for vector `v` of row `p`.
+            *to = unsafe { simd.load_pointer(from.wrapping_add(p * pitch + v * S::LANES)) };
         }
-        Start::Output => {
-            for (p, row) in sums.iter_mut().enumerate() {
-                for (v, to) in row.iter_mut().enumerate() {
-                    let range = position::<S>(t, first + p, v);
-                    *to = simd.load(t.output.get(range).unwrap_or(&[]));
-                }
+    }
+    tile
+}
+
+/// # Safety
+/// `P` rows of `V` vectors, `pitch` floats apart, can be written at `to`.
+#[inline(always)]
+unsafe fn store_tile<S: Simd, const P: usize, const V: usize>(
+    simd: S,
+    to: *mut f32,
+    pitch: usize,
+    tile: &[[S::Vector; V]; P],
+) {
+    for (p, row) in tile.iter().enumerate() {
+        for (v, &vector) in row.iter().enumerate() {
+            // SAFETY: the caller vouches for vector `v` of row `p`.
+            unsafe { simd.store_pointer(to.wrapping_add(p * pitch + v * S::LANES), vector) };
+        }
+    }
+}
+
+/// Stores a tile whose channels do not fill its vectors, from a buffer with `width` floats a pixel. A
+/// residual has not been added yet, nor the activation applied in that case.
+#[inline(always)]
+fn store_part<S: Simd>(simd: S, t: &mut Tiles<'_>, first: usize, rows: &mut [f32], width: usize) {
+    for (p, row) in rows.chunks_exact_mut(width).enumerate() {
+        let Some(range) = position(t, first, p) else { return };
+        let Some(to) = t.output.get_mut(range.clone()) else { return };
+        for (row, to) in row.chunks_exact(S::LANES).zip(to.chunks_mut(S::LANES)) {
+            simd.store(to, simd.load(row));
+        }
+        if let Finish::Activate(Some(residual), activation) = t.finish {
+            let residual = residual.get(range).unwrap_or(&[]);
+            for (to, added) in to.chunks_mut(S::LANES).zip(residual.chunks(S::LANES)) {
+                let sum = simd.add(simd.load(to), simd.load(added));
+                simd.store(to, apply_simple(simd, activation, sum));
             }
         }
     }
-    sums
+}
+
+/// One step of the depth: `weights` is a row of the first panel, `offset` a tap.
+///
+/// # Safety
+/// The row exists in every panel of the tile, and the tap for every pixel: what [`is_sound`] checks for
+/// rows of the depth and the taps of its runs.
+#[inline(always)]
+unsafe fn step<S: Simd, const P: usize, const V: usize>(
+    simd: S,
+    weights: *const f32,
+    panel_pitch: usize,
+    pixels: &[*const f32; P],
+    offset: usize,
+    sums: &mut [[S::Vector; V]; P],
+) {
+    let mut w = [simd.splat(0.0); V];
+    for (v, w) in w.iter_mut().enumerate() {
+        let lane = v * S::LANES;
+        let from = weights.wrapping_add(lane / PANEL * panel_pitch + lane % PANEL);
+        // SAFETY: the caller vouches for the row in each panel; LANES divides PANEL.
+        *w = unsafe { simd.load_pointer(from) };
+    }
+    for (pixel, sums) in pixels.iter().zip(sums) {
+        // SAFETY: the caller vouches for the tap.
+        unsafe { simd.mul_add_broadcast(*pixel, offset, &w, sums) };
+    }
 }
 
 #[inline(always)]
 fn accumulate<S: Simd, const P: usize, const V: usize>(
     simd: S,
     t: &Tiles<'_>,
-    offsets: &[usize; P],
+    pixels: &[*const f32; P],
     sums: &mut [[S::Vector; V]; P],
 ) {
-    let pointers: [*const f32; P] =
-        core::array::from_fn(|p| t.input.as_ptr().wrapping_add(offsets[p]));
     let mut weights = t.panels.as_ptr();
     let mut acc = *sums;
-    let run = t.runs.len.max(1);
+    let (run, columns) = (t.runs.len.max(1), t.runs.columns.max(1));
+    // Where the part of the depth starts: run, and position in it.
     let mut k = t.depth.start;
-    // Where the part of the depth starts: run and position in it.
-    let (mut in_run, run_index) = (k % run, k / run);
-    let columns = t.runs.columns.max(1);
-    let (mut row, mut column) = (run_index / columns, run_index % columns);
+    let (mut within, index) = if k == 0 { (0, 0) } else { (k % run, k / run) };
+    let (mut row, mut column) =
+        if index == 0 { (0, 0) } else { (index / columns, index % columns) };
     while k < t.depth.end {
-        let len = (run - in_run).min(t.depth.end - k);
-        let base = row * t.runs.row_pitch + column * t.runs.column_pitch + in_run;
-        for offset in base..base + len {
-            let mut w = [simd.splat(0.0); V];
-            for (v, to) in w.iter_mut().enumerate() {
-                let lane = v * S::LANES;
-                let from = weights.wrapping_add(lane / PANEL * t.panel_pitch + lane % PANEL);
-                // SAFETY: `run` checked that each panel has `depth.len()` rows of PANEL floats, of
-                // which this is one; LANES divides PANEL.
-                *to = unsafe { simd.load_pointer(from) };
-            }
-            for p in 0..P {
-                // SAFETY: `run` checked that the extent of the runs fits behind each pixel's offset;
-                // `offset` lies in a run.
-                let x = unsafe { *pointers[p].wrapping_add(offset) };
-                let x = simd.splat(x);
-                for v in 0..V {
-                    acc[p][v] = simd.mul_add(x, w[v], acc[p][v]);
-                }
-            }
+        let len = (run - within).min(t.depth.end - k);
+        let first = row * t.runs.row_pitch + column * t.runs.column_pitch + within;
+        for offset in first..first + len {
+            // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and
+            // `offset` is one of the taps of run (row, column).
+            unsafe { step(simd, weights, t.panel_pitch, pixels, offset, &mut acc) };
             weights = weights.wrapping_add(PANEL);
         }
         k += len;
-        in_run = 0;
+        within = 0;
         column += 1;
         if column == columns {
             column = 0;
@@ -224,34 +373,29 @@ fn accumulate<S: Simd, const P: usize, const V: usize>(
 }
 
 #[inline(always)]
-fn finish<S: Simd, const P: usize, const V: usize>(
+fn accumulate_listed<S: Simd, const P: usize, const V: usize>(
     simd: S,
-    t: &mut Tiles<'_>,
-    first: usize,
-    mut sums: [[S::Vector; V]; P],
+    t: &Tiles<'_>,
+    pixels: &[*const f32; P],
+    list: &[usize],
+    sums: &mut [[S::Vector; V]; P],
 ) {
-    if let Finish::Activate(residual, activation) = t.finish {
-        if let Some(residual) = residual {
-            for (p, row) in sums.iter_mut().enumerate() {
-                for (v, sum) in row.iter_mut().enumerate() {
-                    let range = position::<S>(t, first + p, v);
-                    let x = simd.load(residual.get(range).unwrap_or(&[]));
-                    *sum = simd.add(*sum, x);
-                }
-            }
-        }
-        for row in &mut sums {
-            for sum in row {
-                *sum = apply_simple(simd, activation, *sum);
-            }
-        }
+    let mut weights = t.panels.as_ptr();
+    let mut acc = *sums;
+    for &offset in list {
+        // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and the
+        // list holds the taps of its runs.
+        unsafe { step(simd, weights, t.panel_pitch, pixels, offset, &mut acc) };
+        weights = weights.wrapping_add(PANEL);
     }
-    for (p, row) in sums.into_iter().enumerate() {
-        for (v, sum) in row.into_iter().enumerate() {
-            let range = position::<S>(t, first + p, v);
-            if let Some(to) = t.output.get_mut(range) {
-                simd.store(to, sum);
-            }
+    *sums = acc;
+}
+
+#[inline(always)]
+fn map<T: Copy, const P: usize, const V: usize>(sums: &mut [[T; V]; P], f: impl Fn(T) -> T) {
+    for row in sums {
+        for sum in row {
+            *sum = f(*sum);
         }
     }
 }

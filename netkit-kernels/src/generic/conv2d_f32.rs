@@ -4,7 +4,7 @@
 use super::activation::is_simple;
 use super::direct_f32::DirectConv2dF32;
 use super::elementwise_f32::ActivationInPlaceF32;
-use crate::arch::tile_f32::{Finish, Pixels, Runs, Start, Tiles, TilesOf};
+use crate::arch::tile_f32::{Finish, LISTED_DEPTH, Pixels, Runs, Start, Tiles, TilesOf};
 use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use crate::workspace::{
@@ -252,6 +252,9 @@ impl Block<'_> {
 /// Vectors of channels of a tile.
 const TILE_VECTORS: usize = 2;
 
+/// Runs shorter than this are listed.
+const SHORT_RUN: usize = 16;
+
 /// Enters the tile of the given size, compiled as a function of its own.
 #[inline(always)]
 fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: usize) {
@@ -259,20 +262,31 @@ fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: us
         return;
     }
     macro_rules! sizes {
-        ($vectors:literal, $limit:expr, $($size:literal)+) => {
+        ($vectors:literal, $listed:literal, $least:expr, $limit:expr, $($size:literal)+) => {
             match pixels {
                 // The condition is constant: it keeps the arms that the instruction set has no
                 // registers for out of the program.
-                $($size if const { $size <= $limit } => {
-                    simd.call(TilesOf::<'_, '_, $size, $vectors>(tiles));
+                $($size if const { $least <= $size && $size <= $limit } => {
+                    simd.call(TilesOf::<'_, '_, $size, $vectors, $listed>(tiles));
                 })+
                 _ => {}
             }
         };
+        ($vectors:literal, $limit:expr) => {
+            // Maps that have first layers to be fast for are cut into tiles close to the largest.
+            if tiles.runs.len < SHORT_RUN
+                && tiles.depth.len() <= LISTED_DEPTH
+                && pixels + 3 > $limit
+            {
+                sizes!($vectors, true, $limit - 2, $limit, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+            } else {
+                sizes!($vectors, false, 1, $limit, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+            }
+        };
     }
     match vectors {
-        1 => sizes!(1, S::TILE_PIXELS[0], 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-        2 => sizes!(2, S::TILE_PIXELS[1], 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        1 => sizes!(1, S::TILE_PIXELS[0]),
+        2 => sizes!(2, S::TILE_PIXELS[1]),
         _ => {}
     }
 }

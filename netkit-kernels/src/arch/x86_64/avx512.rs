@@ -12,6 +12,67 @@ const fn first_lanes(n: usize) -> __mmask16 {
     ((1u32 << (n % LANES)) - 1) as __mmask16
 }
 
+/// `sums[v] = x[index] · weights[v] + sums[v]`
+///
+/// In assembly so that each broadcast stays beside the products it feeds: the compiler would rather hoist
+/// the broadcasts of all pixels of a tile, and spill them for want of registers. Not declared `pure`,
+/// which is what keeps the order.
+///
+/// # Safety
+/// `x + index` is valid for reading.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn mul_add_broadcast_2(
+    x: *const f32,
+    index: usize,
+    weights: &[__m512; 2],
+    sums: &mut [__m512; 2],
+) {
+    let [mut a, mut b] = *sums;
+    // Named, although nothing reads it: its type is what tells the width of the register.
+    let broadcast: __m512;
+    // SAFETY: reads the float that the caller vouches for, writes registers.
+    unsafe {
+        core::arch::asm!(
+            "vbroadcastss {x}, dword ptr [{p} + 4*{i}]",
+            "vfmadd231ps {a}, {x}, {v}",
+            "vfmadd231ps {b}, {x}, {w}",
+            x = out(zmm_reg) broadcast,
+            p = in(reg) x,
+            i = in(reg) index,
+            a = inout(zmm_reg) a,
+            b = inout(zmm_reg) b,
+            v = in(zmm_reg) weights[0],
+            w = in(zmm_reg) weights[1],
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    _ = broadcast;
+    *sums = [a, b];
+}
+
+/// `sum = x[index] · weight + sum`, as [`mul_add_broadcast_2`]; the instruction broadcasts by itself.
+///
+/// # Safety
+/// `x + index` is valid for reading.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn mul_add_broadcast_1(x: *const f32, index: usize, weight: &__m512, sum: &mut __m512) {
+    let mut a = *sum;
+    // SAFETY: reads the float that the caller vouches for, writes registers.
+    unsafe {
+        core::arch::asm!(
+            "vfmadd231ps {a}, {v}, dword ptr [{p} + 4*{i}]{{1to16}}",
+            p = in(reg) x,
+            i = in(reg) index,
+            a = inout(zmm_reg) a,
+            v = in(zmm_reg) *weight,
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    *sum = a;
+}
+
 impl Simd for Avx512 {
     type Vector = __m512;
 
@@ -97,6 +158,26 @@ impl Simd for Avx512 {
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
         // SAFETY: the token proves AVX-512.
         unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add_broadcast<const V: usize>(
+        self,
+        x: *const f32,
+        index: usize,
+        weights: &[__m512; V],
+        sums: &mut [__m512; V],
+    ) {
+        let (pairs, single) = sums.as_chunks_mut::<2>();
+        let (weight_pairs, single_weight) = weights.as_chunks::<2>();
+        for (sums, weights) in pairs.iter_mut().zip(weight_pairs) {
+            // SAFETY: the token proves AVX-512; the caller vouches for the pointer.
+            unsafe { mul_add_broadcast_2(x, index, weights, sums) };
+        }
+        for (sum, weight) in single.iter_mut().zip(single_weight) {
+            // SAFETY: the token proves AVX-512; the caller vouches for the pointer.
+            unsafe { mul_add_broadcast_1(x, index, weight, sum) };
+        }
     }
 
     // The instruction answers its second operand when the comparison fails: the definition asked for.
