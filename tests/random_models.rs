@@ -52,9 +52,6 @@ fn random_models_agree_with_the_evaluator() {
     let paths = support::nk_files(&folder);
     assert!(paths.len() > 100, "only {} models", paths.len());
     for path in &paths {
-        if path.to_str().unwrap().contains("int8") {
-            continue;
-        }
         let bytes = support::aligned(&std::fs::read(path).unwrap());
         let file = NkFile::parse(bytes.as_bytes(), &mut FirstError::new()).unwrap();
         let tolerance = file.tolerance().unwrap();

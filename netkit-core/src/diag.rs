@@ -16,7 +16,7 @@ use core::ops::ControlFlow;
 
 pub use code::Code;
 pub use site::{Site, Tensor};
-pub use value::{Dims, Value};
+pub use value::{Axes, Dims, Value};
 
 /// One broken rule: which, where, what was found and what was expected.
 #[derive(Clone, Copy, Debug, PartialEq)]

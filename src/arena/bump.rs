@@ -16,8 +16,6 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use bytemuck::Pod;
-
 /// Arena bytes to start from where nothing better is known: 64 KiB on microcontrollers (32-bit targets
 /// without an operating system), 64 MiB on hosts.
 pub const DEFAULT_CAPACITY: usize =
@@ -132,17 +130,6 @@ impl<'m> Bump<'m> {
         // initialised (a `&mut [u8]` or zeroed heap memory); `used` only moves forward while `self` is
         // borrowed, so no other slice covers them.
         Ok(unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), size) })
-    }
-
-    /// Takes room for `len` elements, aligned for `T` and holding what the buffer held.
-    ///
-    /// # Errors
-    ///
-    /// When too little room is left.
-    #[expect(clippy::mut_from_ref, reason = "each call hands out memory no other call does")]
-    pub fn alloc_pod<T: Pod>(&self, len: usize) -> Result<&mut [T], ArenaError> {
-        let size = len.checked_mul(size_of::<T>()).ok_or(ArenaError::Overflow)?;
-        Ok(bytemuck::cast_slice_mut(self.alloc(size, align_of::<T>())?))
     }
 
     /// Takes room for `len` elements and makes each a copy of `value`.
@@ -269,7 +256,7 @@ mod tests {
         let arena = Bump::init(&mut memory.0);
         let a = arena.alloc(3, 1).unwrap();
         let b = arena.alloc(8, 16).unwrap();
-        let c = arena.alloc_pod::<f32>(2).unwrap();
+        let c = arena.alloc_slice(2, 0.0f32).unwrap();
         assert_eq!(b.as_ptr().addr() % 16, 0);
         a.fill(1);
         b.fill(2);
@@ -290,7 +277,7 @@ mod tests {
         assert_eq!(arena.alloc(1, 3).unwrap_err(), ArenaError::Alignment(3));
         assert_eq!(arena.alloc(1, 0).unwrap_err(), ArenaError::Alignment(0));
         assert_eq!(arena.alloc(usize::MAX, 2).unwrap_err(), ArenaError::Overflow);
-        assert_eq!(arena.alloc_pod::<u64>(usize::MAX / 4).unwrap_err(), ArenaError::Overflow);
+        assert_eq!(arena.alloc_slice(usize::MAX / 4, 0u64).unwrap_err(), ArenaError::Overflow);
         assert_eq!(arena.used(), 0);
         assert!(arena.alloc(255, 1).is_ok());
         assert_eq!(arena.remaining(), 0);

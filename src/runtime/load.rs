@@ -49,10 +49,6 @@ pub(super) fn load<'a>(bytes: &'a [u8], arena: &'a Bump<'_>) -> Result<Network<'
         let first = sink.first();
         return Err(first.unwrap_or(Diagnostic::new(Code::Storage, Site::FILE)).into());
     };
-    if program.is_quantized() {
-        // The int8 kernels are not connected yet.
-        return Err(Diagnostic::new(Code::UnsupportedLayer, Site::FILE).into());
-    }
     let steps = arena.alloc_slice(program.steps().len(), Bound::Nothing)?;
     for (step, slot) in program.steps().zip(steps.iter_mut()) {
         *slot = bind(&program, step.node, arena)?;
@@ -144,6 +140,9 @@ fn scratch_bytes(step: &Step<'_, '_>) -> usize {
         (Op::Conv2d { conv, .. }, false) => workspace::conv2d_f32(conv, form),
         (Op::DepthwiseConv2d { conv, .. }, false) => workspace::depthwise_conv2d_f32(conv, form),
         (Op::GlobalResponseNorm { shape, .. }, _) => workspace::global_response_norm_f32(shape),
+        (Op::Conv2d { conv, .. }, true) => workspace::conv2d_s8(conv, form),
+        (Op::DepthwiseConv2d { conv, .. }, true) => workspace::depthwise_conv2d_s8(conv, form),
+        (Op::Dense { dense, .. }, true) => workspace::dense_s8(dense, form),
         _ => 0,
     }
 }

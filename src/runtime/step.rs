@@ -5,7 +5,7 @@ use netkit_core::graph::MAX_INPUTS;
 use netkit_core::op::Op;
 use netkit_core::plan::Placement;
 use netkit_core::program::{Operand, Step};
-use netkit_kernels::{Filter, Kernels, concat, copy, upsample2x};
+use netkit_kernels::{Filter, FilterS8, Kernels, concat, copy, upsample2x};
 
 use super::Elements;
 use super::load::Bound;
@@ -120,14 +120,70 @@ impl Element for f32 {
 
 impl Element for i8 {
     fn step(
-        _: Kernels,
+        k: Kernels,
         step: &Step<'_, '_>,
-        _: &Bound<'_>,
+        bound: &Bound<'_>,
         inputs: &[&[i8]],
         output: &mut [i8],
-        _: &mut [u8],
+        scratch: &mut [u8],
     ) {
-        move_data(&step.node.op, inputs, output);
+        let [x, rest @ ..] = inputs else { return };
+        let zero_point = step.input().value.quant.zero_point;
+        let (values, bias, multipliers) = match *bound {
+            Bound::I8 { filter, bias, multipliers } => (filter, bias, multipliers),
+            _ => (&[][..], &[][..], &[][..]),
+        };
+        let filter = FilterS8::File(values);
+        let Some(stage) = step.output_stage() else { return };
+        match &step.node.op {
+            Op::Dense { dense, .. } => {
+                k.dense_s8(dense, x, zero_point, filter, bias, multipliers, stage, output, scratch)
+            }
+            Op::Conv2d { conv, .. } => {
+                let rows = 0..conv.window.out_h;
+                k.conv2d_s8(
+                    conv,
+                    x,
+                    zero_point,
+                    filter,
+                    bias,
+                    multipliers,
+                    stage,
+                    rows,
+                    output,
+                    scratch,
+                );
+            }
+            Op::DepthwiseConv2d { conv, .. } => {
+                let rows = 0..conv.window.out_h;
+                k.depthwise_conv2d_s8(
+                    conv,
+                    x,
+                    zero_point,
+                    filter,
+                    bias,
+                    multipliers,
+                    stage,
+                    rows,
+                    output,
+                    scratch,
+                );
+            }
+            Op::MaxPool2d(pool) => k.max_pool2d_s8(pool, x, 0..pool.window.out_h, output),
+            Op::AveragePool2d(pool) => k.average_pool2d_s8(pool, x, 0..pool.window.out_h, output),
+            Op::Softmax { .. } => k.softmax_s8(&step.softmax_stage(), x, output),
+            Op::Add { .. } => {
+                if let ([addend], Some(stage)) = (rest, step.add_stage()) {
+                    k.add_s8(&stage, x, addend, output);
+                }
+            }
+            // No int8 form: lowering does not let them through.
+            Op::BatchNorm(..)
+            | Op::LayerNorm { .. }
+            | Op::GlobalResponseNorm { .. }
+            | Op::Activation { .. } => {}
+            _ => move_data(&step.node.op, inputs, output),
+        }
     }
 
     fn elements(values: &[i8]) -> Elements<'_> {

@@ -774,7 +774,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::diag::{Dims, Site, Tensor, Value};
+    use crate::diag::{Axes, Dims, Site, Tensor, Value};
     use crate::format::LayerKind;
 
     /// Section 10.3 of the format's description, in its order. `S-TCAS` is its rule for the
@@ -926,7 +926,7 @@ mod tests {
         let site = Site::layer(3, LayerKind::Conv2d).at(0x5c);
         let diagnostic = Diagnostic::new(Code::Channels, site)
             .field("weights")
-            .found(Value::ShapeAs(Dims::new(&[8, 3, 3, 4]), "OHWI"))
+            .found(Value::ShapeAs(Dims::new(&[8, 3, 3, 4]), Axes::Ohwi))
             .expected(Value::Count(3, "channel"));
         assert_eq!(
             diagnostic.to_string(),

@@ -43,6 +43,30 @@ impl fmt::Display for Dims {
     }
 }
 
+/// What the dimensions of a shape in a message are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axes {
+    /// Output channels, height, width, input channels.
+    Ohwi,
+    /// Channels, height, width.
+    Chw,
+    /// Outputs, inputs.
+    Oi,
+    /// Height and width of an input with its padding.
+    PaddedInput,
+}
+
+impl fmt::Display for Axes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ohwi => "OHWI",
+            Self::Chw => "CHW",
+            Self::Oi => "OI",
+            Self::PaddedInput => "the padded input, or less",
+        })
+    }
+}
+
 /// A value in a message: something found in the file or expected there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -62,7 +86,7 @@ pub enum Value {
     /// A shape, outermost dimension first.
     Shape(Dims),
     /// A shape and the names of its axes: `8×3×3×4 (OHWI)`.
-    ShapeAs(Dims, &'static str),
+    ShapeAs(Dims, Axes),
     /// A layer kind.
     Kind(LayerKind),
     /// The scale and zero point of a quantized tensor.
@@ -133,7 +157,7 @@ mod tests {
             (Value::Float(0.01), "0.01"),
             (Value::Bits(0x18), "0x0018"),
             (Value::Bytes(*b"NK\x00\xff"), "\"NK\\x00\\xff\""),
-            (Value::ShapeAs(Dims::new(&[8, 3, 3, 4]), "OHWI"), "8×3×3×4 (OHWI)"),
+            (Value::ShapeAs(Dims::new(&[8, 3, 3, 4]), Axes::Ohwi), "8×3×3×4 (OHWI)"),
             (Value::shape(&[]), "no dimensions"),
             (Value::Between(1, 4), "1 to 4"),
             (Value::Affine(0.5, -128), "scale 0.5 and zero point -128"),

@@ -12,7 +12,7 @@ mod yolox;
 
 use core::ops::ControlFlow;
 
-use crate::diag::{Code, Diagnostic, Dims, Sink, Site, Tensor, Value as Say};
+use crate::diag::{Axes, Code, Diagnostic, Dims, Sink, Site, Tensor, Value as Say};
 use crate::format::{Geometry, LayerKind, LayerRecord, NetworkKind, NkFile, TensorView};
 use crate::graph::{Builder, Constant, Fold, Full, Graph, Value, ValueId, WeightScales, Weights};
 use crate::op::{Activation, Conv2d, DepthwiseConv2d, Op, Padding, PerChannel, Window};
@@ -424,7 +424,7 @@ impl Lowering<'_, '_, '_> {
             let (field, expected) = if window.kernel_h == 0 || window.kernel_w == 0 {
                 ("window", Say::Text("at least 1×1"))
             } else {
-                ("window", Say::ShapeAs(Dims::new(&padded), "the padded input, or less"))
+                ("window", Say::ShapeAs(Dims::new(&padded), Axes::PaddedInput))
             };
             self.complain(Code::Window, field, at)
                 .found(Say::shape(&[window.kernel_h, window.kernel_w]))
@@ -554,9 +554,9 @@ impl Lowering<'_, '_, '_> {
 /// A weight tensor's dimensions with the names of its axes.
 fn with_axes(dims: &[u32]) -> Say {
     let axes = match dims.len() {
-        4 => "OHWI",
-        3 => "CHW",
-        2 => "OI",
+        4 => Axes::Ohwi,
+        3 => Axes::Chw,
+        2 => Axes::Oi,
         _ => return Say::shape(dims),
     };
     Say::ShapeAs(Dims::new(dims), axes)
