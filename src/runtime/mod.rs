@@ -8,8 +8,11 @@
 //! The plan and the kernels are the macro's: the same file gives the same bits either way, for int8
 //! everywhere and for float32 on one instruction set.
 
+mod cases;
 mod load;
 mod step;
+
+pub use cases::CaseReport;
 
 use netkit_core::program::{Program, Step};
 use netkit_core::quant::Quant;
