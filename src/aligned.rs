@@ -141,6 +141,14 @@ pub(crate) fn as_i8_array<const LEN: usize>(bytes: &[u8]) -> Option<&[i8; LEN]> 
     Some(unsafe { &*core::ptr::from_ref(bytes).cast() })
 }
 
+/// The memory of floats as 8-bit integers.
+pub(crate) fn as_i8_mut(floats: &mut [f32]) -> &mut [i8] {
+    let bytes = size_of_val(floats);
+    // SAFETY: the memory is `bytes` long and `i8` needs no alignment; every pattern of bits is an `i8`, and whatever is
+    // written through the slice is a float again, since every pattern of bits is one.
+    unsafe { slice::from_raw_parts_mut(floats.as_mut_ptr().cast(), bytes) }
+}
+
 /// Includes a file as bytes on a boundary of 64 bytes, for loading a model from flash at run time.
 ///
 /// The path is taken as by [`include_bytes!`].

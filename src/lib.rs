@@ -15,6 +15,7 @@ pub mod aligned;
 pub mod arena;
 #[cfg(feature = "alloc")]
 mod boxed;
+mod edges;
 pub mod error;
 #[cfg(feature = "mmap")]
 mod mmap;
@@ -71,22 +72,6 @@ macro_rules! __if_alloc {
 #[macro_export]
 macro_rules! __if_alloc {
     ($($items:tt)*) => {};
-}
-
-/// Keeps the form of a filter that this target's kernels read: panels where they would pack file order otherwise.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar")))]
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __layout {
-    (panels { $($panels:tt)* } file { $($file:tt)* }) => { $($panels)* };
-}
-
-/// Keeps the form of a filter that this target's kernels read: panels where they would pack file order otherwise.
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar"))))]
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __layout {
-    (panels { $($panels:tt)* } file { $($file:tt)* }) => { $($file)* };
 }
 
 /// The README's code is compiled with the documentation.

@@ -8,7 +8,7 @@ pub use core::{
     compile_error, concat,
     default::Default,
     env, include_bytes,
-    option::Option::{None, Some},
+    option::Option::{self, None, Some},
     result::Result,
 };
 
@@ -16,9 +16,10 @@ pub use crate::aligned::{Align16, Align64, Aligned};
 pub use crate::arena::{Arena, Region};
 #[cfg(feature = "alloc")]
 pub use crate::boxed::{Zero, boxed};
+pub use crate::edges::{dequantize_in_place, first_bytes, quantize};
 pub use crate::model::{Layer, Model, QuantizedModel};
 pub use crate::self_test::{NO_CASES, SelfTest, SelfTestError, self_test_f32, self_test_s8};
-pub use crate::{__if_alloc as if_alloc, __layout as layout, __model as model};
+pub use crate::{__if_alloc as if_alloc, __model as model};
 #[cfg(feature = "alloc")]
 pub use alloc::boxed::Box;
 pub use include_bytes_aligned::include_bytes_aligned;
@@ -27,7 +28,8 @@ pub use netkit_core::op::{
 };
 pub use netkit_core::quant::{AddStage, Multiplier, OutputStage, Quant, SoftmaxStage};
 pub use netkit_kernels::{
-    Filter, FilterForm, Kernels, concat as concat_tensors, copy, upsample2x, workspace,
+    Filter, FilterForm, FilterS8, Kernels, concat as concat_tensors, copy, layout, upsample2x,
+    workspace,
 };
 
 /// A window from pairs of height and width.

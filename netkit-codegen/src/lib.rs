@@ -77,9 +77,6 @@ fn expand_input(
     let Some(program) = program else {
         return Err(Report::of_model(&path, sink.as_slice(), span));
     };
-    if program.is_quantized() {
-        return Err(Report::of_file(&path, "int8 models are not compiled yet", span));
-    }
-    let emit = Emit { krate, input, path: &path, name: &type_name, program: &program };
+    let emit = Emit::new(krate, input, &path, &type_name, &program);
     Ok(emit.items())
 }

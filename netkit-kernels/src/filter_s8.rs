@@ -1,5 +1,7 @@
 //! An int8 filter as a door receives it.
 
+use crate::filter::FilterForm;
+
 /// The weights of an int8 convolution or dense layer.
 #[derive(Clone, Copy, Debug)]
 pub enum FilterS8<'a> {
@@ -10,4 +12,15 @@ pub enum FilterS8<'a> {
     /// [`pack_depthwise_conv2d_s8`](netkit_core::pack::pack_depthwise_conv2d_s8) or
     /// [`pack_dense_s8`](netkit_core::pack::pack_dense_s8), for the same operator.
     Packed(&'a [i8]),
+}
+
+impl FilterS8<'_> {
+    /// Which variant this is.
+    #[must_use]
+    pub const fn form(&self) -> FilterForm {
+        match self {
+            Self::File(_) => FilterForm::File,
+            Self::Packed(_) => FilterForm::Packed,
+        }
+    }
 }

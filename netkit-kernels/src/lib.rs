@@ -74,6 +74,7 @@ mod filter;
 mod filter_s8;
 mod generic;
 pub mod isa;
+mod layout;
 pub mod reference;
 mod simd;
 mod simd_s8;

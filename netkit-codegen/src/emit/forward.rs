@@ -106,7 +106,7 @@ fn call_f32(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream 
 }
 
 /// Operators that are the same for every element type.
-fn move_data(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
+pub(super) fn move_data(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
     let Names { operator, .. } = names;
     let Memory { inputs, output: y, .. } = memory;
     let x = &inputs[0];
@@ -120,7 +120,7 @@ fn move_data(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream
     }
 }
 
-fn rows(height: usize) -> TokenStream {
+pub(super) fn rows(height: usize) -> TokenStream {
     let height = number(height);
     quote!(0..#height)
 }

@@ -1,6 +1,6 @@
 //! Views into the arena, and who else lends a step its memory.
 
-use super::{Emit, number};
+use super::{Emit, number, scratch_offset};
 use netkit_core::plan::Placement;
 use netkit_core::program::Operand;
 use netkit_core::tensor::DType;
@@ -18,7 +18,7 @@ pub(super) struct Memory {
 }
 
 /// A stretch of the arena as a type.
-fn region(element: TokenStream, offset: usize, len: TokenStream) -> TokenStream {
+pub(super) fn region(element: TokenStream, offset: usize, len: TokenStream) -> TokenStream {
     let offset = number(offset);
     quote!(nk::Region<#element, #offset, #len>)
 }
@@ -53,14 +53,21 @@ impl Emit<'_, '_, '_> {
     ) -> Memory {
         let (mut names, mut read, mut read_names) = (Vec::new(), Vec::new(), Vec::new());
         for (index, operand) in inputs.enumerate() {
-            match in_arena(&operand) {
-                Some(region) => {
-                    let name = format_ident!("x{index}");
-                    read.push(region);
-                    read_names.push(name.clone());
+            let name = format_ident!("x{index}");
+            match (in_arena(&operand), self.input_room) {
+                (Some(region), _) => {
                     names.push(quote!(#name));
+                    read.push(region);
+                    read_names.push(name);
                 }
-                None => names.push(quote!(input)),
+                // The caller's, unless the input was quantized into the arena.
+                (None, Some(offset)) => {
+                    names.push(quote!(input.unwrap_or(#name)));
+                    let len = number(operand.value.shape.elements());
+                    read.push(region(element(operand.value.dtype), offset, quote!(#len)));
+                    read_names.push(name);
+                }
+                (None, None) => names.push(quote!(input)),
             }
         }
         let (mut write, mut write_names) = (Vec::new(), Vec::new());
@@ -73,7 +80,7 @@ impl Emit<'_, '_, '_> {
             None => quote!(output),
         };
         if let Some(len) = scratch {
-            write.push(region(quote!(nk::u8), self.scratch_offset(), len.clone()));
+            write.push(region(quote!(nk::u8), scratch_offset(self.program), len.clone()));
             write_names.push(quote!(scratch));
         }
         let views = if read.is_empty() && write.is_empty() {

@@ -11,6 +11,7 @@ mod names;
 mod needs;
 mod operator;
 mod quantized;
+mod room;
 mod weights;
 
 use crate::input::Input;
@@ -24,15 +25,33 @@ use quote::quote;
 /// What the parts of the expansion are made from.
 pub(crate) struct Emit<'e, 'a, 's> {
     /// The path by which the code reaches netkit.
-    pub(crate) krate: &'e TokenStream,
-    pub(crate) input: &'e Input,
-    pub(crate) path: &'e ModelPath,
+    krate: &'e TokenStream,
+    input: &'e Input,
+    path: &'e ModelPath,
     /// The generated type.
-    pub(crate) name: &'e Ident,
-    pub(crate) program: &'e Program<'a, 's>,
+    name: &'e Ident,
+    program: &'e Program<'a, 's>,
+    /// Where in the arena a float input of an int8 model is quantized to, if there is room.
+    input_room: Option<usize>,
 }
 
-impl Emit<'_, '_, '_> {
+impl<'e, 'a, 's> Emit<'e, 'a, 's> {
+    /// Prepares to print a program.
+    pub(crate) fn new(
+        krate: &'e TokenStream,
+        input: &'e Input,
+        path: &'e ModelPath,
+        name: &'e Ident,
+        program: &'e Program<'a, 's>,
+    ) -> Self {
+        let plan = program.plan();
+        let input_room = program.graph().inputs().first().filter(|_| program.is_quantized());
+        let input_room = input_room.and_then(|id| {
+            room::for_input(plan, &plan.slots()[id.index()], scratch_offset(program))
+        });
+        Self { krate, input, path, name, program, input_room }
+    }
+
     /// The whole expansion.
     pub(crate) fn items(&self) -> TokenStream {
         let Self { krate, input, .. } = self;
@@ -65,11 +84,11 @@ impl Emit<'_, '_, '_> {
             const FILE: &[nk::u8; #len] = nk::include_bytes!(nk::concat!(nk::env!(#variable), #rest));
         }
     }
+}
 
-    /// Where scratch begins in the arena: behind the activations, on a cache line.
-    pub(crate) fn scratch_offset(&self) -> usize {
-        self.program.plan().arena_bytes().next_multiple_of(CACHE_LINE)
-    }
+/// Where scratch begins in the arena: behind the activations, on a cache line.
+fn scratch_offset(program: &Program<'_, '_>) -> usize {
+    program.plan().arena_bytes().next_multiple_of(CACHE_LINE)
 }
 
 /// A number without a suffix.

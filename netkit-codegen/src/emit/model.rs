@@ -1,7 +1,7 @@
 //! The public type: its structure, constants and functions.
 
 use super::forward::StepCode;
-use super::{Emit, number};
+use super::{Emit, number, scratch_offset};
 use netkit_core::op::Op;
 use netkit_core::plan::CACHE_LINE;
 use netkit_core::tensor::Shape;
@@ -43,7 +43,10 @@ impl Emit<'_, '_, '_> {
         let constants = self.constants(steps);
         let functions = self.functions(steps);
         let traits = self.traits();
+        let run = self.program.is_quantized().then(|| self.run(steps));
         quote! {
+            #run
+
             impl #name {
                 #constants
                 #functions
@@ -59,7 +62,7 @@ impl Emit<'_, '_, '_> {
         let output_shape = shape(&program.output_shape());
         let input_len = number(program.input().shape.elements());
         let output_len = number(program.output().shape.elements());
-        let activations = number(self.scratch_offset());
+        let activations = number(scratch_offset(self.program));
         let scratch = steps.iter().filter_map(|step| step.scratch.as_ref());
         let weight_bytes: u64 = program.layers().iter().map(|layer| layer.weight_bytes).sum();
         let weight_bytes = Literal::u64_unsuffixed(weight_bytes);
@@ -99,11 +102,8 @@ impl Emit<'_, '_, '_> {
 
     fn functions(&self, steps: &[StepCode]) -> TokenStream {
         let self_test = self.self_test();
-        let forward = if self.program.is_quantized() {
-            self.forward_i8(steps)
-        } else {
-            self.forward_f32(steps)
-        };
+        let forward =
+            if self.program.is_quantized() { self.forward_i8() } else { self.forward_f32(steps) };
         quote! {
             /// A network whose memory is all zeros, so that a `static` one takes no flash.
             #[must_use]
@@ -143,6 +143,7 @@ impl Emit<'_, '_, '_> {
                 input: &[nk::f32; #input_len],
                 output: &mut [nk::f32; #output_len],
             ) {
+                let Self { arena } = self;
                 #body
             }
         }
@@ -156,7 +157,6 @@ impl Emit<'_, '_, '_> {
         });
         let kernels = uses_kernels.then(|| quote!(let kernels = nk::Kernels::native();));
         quote! {
-            let Self { arena } = self;
             #kernels
             #(#statements)*
         }

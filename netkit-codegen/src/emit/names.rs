@@ -16,7 +16,6 @@ pub(super) struct Names {
     /// The bias, or the shift of a normalisation.
     pub(super) bias: Ident,
     /// The fixed-point factors of an int8 step.
-    #[expect(dead_code, reason = "int8 models come next")]
     pub(super) multipliers: Ident,
     /// Bytes of scratch.
     pub(super) scratch: Ident,

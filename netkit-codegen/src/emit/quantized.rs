@@ -1,27 +1,295 @@
-//! What int8 models have besides: calls, edges and constants.
+//! What is different in int8 models: the calls and their constants, and the two ways in, quantized and float.
 
-use super::Emit;
-use super::forward::StepCode;
-use super::layout::Memory;
+use super::forward::{StepCode, move_data, rows};
+use super::layout::{Memory, region};
 use super::names::Names;
-use super::needs::Needs;
+use super::needs::{Needs, attributes};
+use super::{Emit, float, number, weights};
+use netkit_core::graph::Weights;
+use netkit_core::op::Op;
+use netkit_core::pack;
 use netkit_core::program::Step;
-use proc_macro2::TokenStream;
+use netkit_core::quant::{AddStage, Multiplier, OutputStage, Quant, SoftmaxStage};
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
 
 impl Emit<'_, '_, '_> {
-    pub(super) fn needs_s8(&self, _step: &Step<'_, '_>, _names: &Names) -> Needs {
-        Needs::default()
+    pub(super) fn needs_s8(&self, step: &Step<'_, '_>, names: &Names) -> Needs {
+        let Names { operator, filter, bias, multipliers, .. } = names;
+        let op = &step.node.op;
+        let needs = Needs { attributes: attributes(op), ..Needs::default() };
+        let Some(tensors) = &step.node.weights else { return needs };
+        let values = self.integers(&tensors.filter);
+        let (packed, door) = match op {
+            Op::Conv2d { conv, .. } => {
+                let mut packed = vec![0; pack::packed_conv2d_s8_len(conv)];
+                let done = pack::pack_conv2d_s8(conv, &values, &mut packed);
+                (done.map(|()| packed), quote!(conv2d_s8))
+            }
+            Op::DepthwiseConv2d { conv, .. } => {
+                let mut packed = vec![0; pack::packed_depthwise_conv2d_s8_len(conv)];
+                let done = pack::pack_depthwise_conv2d_s8(conv, &values, &mut packed);
+                (done.map(|()| packed), quote!(depthwise_conv2d_s8))
+            }
+            Op::Dense { dense, .. } => {
+                let mut packed = vec![0; pack::packed_dense_s8_len(dense)];
+                let done = pack::pack_dense_s8(dense, &values, &mut packed);
+                (done.map(|()| packed), quote!(dense_s8))
+            }
+            // Nothing else has weights in an int8 model.
+            _ => return needs,
+        };
+        let packed = packed.expect("checked graphs have filters of the right size");
+        let filters = filter_forms(names, tensors, &packed);
+        let biases = weights::part(bias, &tensors.bias);
+        let factors: Vec<u8> = (0..tensors.bias.elements as usize)
+            .flat_map(|channel| multiplier_bytes(self.program.multiplier(step.node, channel)))
+            .collect();
+        let factors = weights::literal(multipliers, &factors);
+        Needs {
+            tensors: quote!(#filters #biases #factors),
+            scratch: Some(quote!(nk::workspace::#door(&#operator, #filter.form()))),
+            ..needs
+        }
     }
 
-    pub(super) fn forward_i8(&self, _steps: &[StepCode]) -> TokenStream {
-        TokenStream::new()
+    /// The function that both ways into an int8 model end in.
+    pub(super) fn run(&self, steps: &[StepCode]) -> TokenStream {
+        let name = self.name;
+        let body = self.body(steps);
+        let input = match self.input_room {
+            Some(_) => quote!(nk::Option<&[nk::i8]>),
+            None => quote!(&[nk::i8]),
+        };
+        quote! {
+            fn run(
+                arena: &mut nk::Arena<{ #name::ARENA_BYTES }>,
+                input: #input,
+                output: &mut [nk::i8],
+            ) {
+                #body
+            }
+        }
+    }
+
+    /// Both ways into an int8 model.
+    pub(super) fn forward_i8(&self) -> TokenStream {
+        let input_len = number(self.program.input().shape.elements());
+        let output_len = number(self.program.output().shape.elements());
+        let input_quant = quant(self.program.input().quant);
+        let output_quant = quant(self.program.output().quant);
+        let direct = match self.input_room {
+            Some(_) => quote!(nk::Some(input)),
+            None => quote!(input),
+        };
+        let through_floats = self.through_floats();
+        quote! {
+            /// How the input's values map to real numbers.
+            pub const INPUT_QUANT: nk::Quant = #input_quant;
+            /// How the output's values map to real numbers.
+            pub const OUTPUT_QUANT: nk::Quant = #output_quant;
+
+            /// Computes the output for an input, both flat with the last dimension running fastest.
+            #[must_use]
+            pub fn forward_i8(&mut self, input: &[nk::i8; #input_len]) -> [nk::i8; #output_len] {
+                let mut output = [0; #output_len];
+                self.forward_i8_into(input, &mut output);
+                output
+            }
+
+            /// Computes the output for an input, both flat with the last dimension running fastest.
+            pub fn forward_i8_into(
+                &mut self,
+                input: &[nk::i8; #input_len],
+                output: &mut [nk::i8; #output_len],
+            ) {
+                run(&mut self.arena, #direct, output);
+            }
+
+            /// Computes the output for an input of real numbers, which is quantized on the way in as the output is
+            /// dequantized on the way out.
+            #[must_use]
+            pub fn forward(&mut self, input: &[nk::f32; #input_len]) -> [nk::f32; #output_len] {
+                let mut output = [0.0; #output_len];
+                self.forward_into(input, &mut output);
+                output
+            }
+
+            /// Computes the output for an input of real numbers, which is quantized on the way in as the output is
+            /// dequantized on the way out.
+            pub fn forward_into(
+                &mut self,
+                input: &[nk::f32; #input_len],
+                output: &mut [nk::f32; #output_len],
+            ) {
+                #through_floats
+                nk::dequantize_in_place(Self::OUTPUT_QUANT, output);
+            }
+        }
+    }
+
+    /// Quantizes the input into the arena where it has room, or onto the stack, and computes the quantized output in
+    /// the memory of the float one.
+    fn through_floats(&self) -> TokenStream {
+        let len = number(self.program.input().shape.elements());
+        match self.input_room {
+            Some(offset) => {
+                let room = region(quote!(nk::i8), offset, quote!(#len));
+                quote! {
+                    let Self { arena } = self;
+                    let ((), (room,)) = arena.views::<(), (#room,)>();
+                    nk::quantize(Self::INPUT_QUANT, input, room);
+                    run(arena, nk::None, nk::first_bytes(output));
+                }
+            }
+            None => quote! {
+                let mut quantized = [0; #len];
+                nk::quantize(Self::INPUT_QUANT, input, &mut quantized);
+                run(&mut self.arena, &quantized, nk::first_bytes(output));
+            },
+        }
     }
 
     pub(super) fn quantized_trait(&self) -> TokenStream {
-        TokenStream::new()
+        let name = self.name;
+        let input_len = number(self.program.input().shape.elements());
+        let output_len = number(self.program.output().shape.elements());
+        quote! {
+            impl nk::QuantizedModel for #name {
+                type QuantizedInput = [nk::i8; #input_len];
+                type QuantizedOutput = [nk::i8; #output_len];
+
+                const INPUT_QUANT: nk::Quant = Self::INPUT_QUANT;
+                const OUTPUT_QUANT: nk::Quant = Self::OUTPUT_QUANT;
+
+                fn forward_i8(&mut self, input: &Self::QuantizedInput) -> Self::QuantizedOutput {
+                    self.forward_i8(input)
+                }
+
+                fn forward_i8_into(
+                    &mut self,
+                    input: &Self::QuantizedInput,
+                    output: &mut Self::QuantizedOutput,
+                ) {
+                    self.forward_i8_into(input, output);
+                }
+            }
+        }
     }
 }
 
-pub(super) fn call_s8(_step: &Step<'_, '_>, _names: &Names, _memory: &Memory) -> TokenStream {
-    TokenStream::new()
+pub(super) fn call_s8(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
+    let Names { operator, filter, bias, multipliers, .. } = names;
+    let Memory { inputs, output: y, .. } = memory;
+    let x = &inputs[0];
+    let zero_point = Literal::i32_unsuffixed(step.input().value.quant.zero_point);
+    // `None` belongs to activations that checked int8 graphs do not hold.
+    let stage = step.output_stage().map(output_stage);
+    match &step.node.op {
+        Op::Conv2d { conv, .. } => {
+            let rows = rows(conv.window.out_h);
+            quote!(kernels.conv2d_s8(
+                &#operator, #x, #zero_point, #filter, #bias.as_i32(), #multipliers.as_multipliers(),
+                #stage, #rows, #y, scratch
+            ))
+        }
+        Op::DepthwiseConv2d { conv, .. } => {
+            let rows = rows(conv.window.out_h);
+            quote!(kernels.depthwise_conv2d_s8(
+                &#operator, #x, #zero_point, #filter, #bias.as_i32(), #multipliers.as_multipliers(),
+                #stage, #rows, #y, scratch
+            ))
+        }
+        Op::Dense { .. } => quote!(kernels.dense_s8(
+            &#operator, #x, #zero_point, #filter, #bias.as_i32(), #multipliers.as_multipliers(),
+            #stage, #y, scratch
+        )),
+        Op::MaxPool2d(pool) => {
+            let rows = rows(pool.window.out_h);
+            quote!(kernels.max_pool2d_s8(&#operator, #x, #rows, #y))
+        }
+        Op::AveragePool2d(pool) => {
+            let rows = rows(pool.window.out_h);
+            quote!(kernels.average_pool2d_s8(&#operator, #x, #rows, #y))
+        }
+        Op::Add { .. } => {
+            let stage = step.add_stage().map(add_stage);
+            let addend = &inputs[1];
+            quote!(kernels.add_s8(&#stage, #x, #addend, #y))
+        }
+        Op::Softmax { .. } => {
+            let stage = softmax_stage(step.softmax_stage());
+            quote!(kernels.softmax_s8(&#stage, #x, #y))
+        }
+        Op::Upsample2x(_) | Op::Concat(_) | Op::Copy { .. } => move_data(step, names, memory),
+        Op::BatchNorm(..)
+        | Op::LayerNorm { .. }
+        | Op::GlobalResponseNorm { .. }
+        | Op::Activation { .. } => unreachable!("checked int8 graphs hold no such operator"),
+    }
+}
+
+/// The filter in the layout that the target's kernels read.
+fn filter_forms(names: &Names, tensors: &Weights, packed: &[i8]) -> TokenStream {
+    let Names { filter, weights, .. } = names;
+    let bytes: Vec<u8> = packed.iter().map(|&weight| weight as u8).collect();
+    let in_panels = weights::literal(weights, &bytes);
+    let in_file_order = weights::part(weights, &tensors.filter);
+    quote! {
+        nk::layout! {
+            panels {
+                #in_panels
+                const #filter: nk::FilterS8<'static> = nk::FilterS8::Packed(#weights.as_i8());
+            }
+            file {
+                #in_file_order
+                const #filter: nk::FilterS8<'static> = nk::FilterS8::File(#weights.as_i8());
+            }
+        }
+    }
+}
+
+/// A factor as `Aligned::as_multipliers` reads it.
+fn multiplier_bytes(factor: Multiplier) -> [u8; 8] {
+    let [a, b, c, d] = factor.multiplier.to_le_bytes();
+    let [e, f, g, h] = factor.shift.to_le_bytes();
+    [a, b, c, d, e, f, g, h]
+}
+
+fn quant(quant: Quant) -> TokenStream {
+    let scale = float(quant.scale);
+    let zero_point = Literal::i32_unsuffixed(quant.zero_point);
+    quote!(nk::Quant { scale: #scale, zero_point: #zero_point })
+}
+
+fn multiplier(factor: Multiplier) -> TokenStream {
+    let multiplier = Literal::i32_unsuffixed(factor.multiplier);
+    let shift = Literal::i32_unsuffixed(factor.shift);
+    quote!(nk::Multiplier { multiplier: #multiplier, shift: #shift })
+}
+
+fn output_stage(stage: OutputStage) -> TokenStream {
+    let zero_point = Literal::i32_unsuffixed(stage.zero_point);
+    let low = Literal::i8_unsuffixed(stage.low);
+    let high = Literal::i8_unsuffixed(stage.high);
+    quote!(nk::OutputStage { zero_point: #zero_point, low: #low, high: #high })
+}
+
+fn add_stage(stage: AddStage) -> TokenStream {
+    let zero_points = stage.input_zero_points.map(Literal::i32_unsuffixed);
+    let inputs = stage.input_multipliers.map(multiplier);
+    let sum = multiplier(stage.output_multiplier);
+    let output = output_stage(stage.output);
+    quote!(nk::AddStage {
+        input_zero_points: [#(#zero_points),*],
+        input_multipliers: [#(#inputs),*],
+        output_multiplier: #sum,
+        output: #output,
+    })
+}
+
+fn softmax_stage(stage: SoftmaxStage) -> TokenStream {
+    let factor = multiplier(stage.multiplier);
+    let min_difference = Literal::i32_unsuffixed(stage.min_difference);
+    quote!(nk::SoftmaxStage { multiplier: #factor, min_difference: #min_difference })
 }

@@ -54,6 +54,11 @@ impl Emit<'_, '_, '_> {
         chunks.iter().map(|&chunk| f32::from_le_bytes(chunk)).collect()
     }
 
+    /// An int8 tensor of the file.
+    pub(super) fn integers(&self, constant: &Constant) -> Vec<i8> {
+        constant.bytes(self.program.source()).iter().map(|&byte| byte as i8).collect()
+    }
+
     /// The test cases of the file, as a static called `CASES`.
     pub(super) fn cases(&self) -> Option<TokenStream> {
         let file = self.program.file();
