@@ -1,4 +1,5 @@
-//! Damaged files: whatever is done to the bytes, reading them ends in a view or in diagnostics.
+//! Damaged files: whatever is done to the bytes, reading them ends in a view or in diagnostics, and
+//! compiling what was read in a program or in diagnostics.
 //!
 //! `NETKIT_MUTATIONS` sets how many random mutations each file gets, for longer runs than CI's.
 #![cfg(feature = "alloc")]
@@ -8,6 +9,7 @@ mod format_support;
 use format_support::{every_kind, int8_cnn, model_files, worked_mlp};
 use netkit_core::diag::{Diagnostics, FirstError};
 use netkit_core::format::{CaseInput, ModelDescription, NkFile};
+use netkit_core::program::{OwnedStorage, compile};
 
 /// Reads `bytes`, uses all of the view if there is one, and gives whether there was.
 fn read(bytes: &[u8]) -> bool {
@@ -18,21 +20,30 @@ fn read(bytes: &[u8]) -> bool {
     assert_eq!(NkFile::parse(bytes, &mut first).is_some(), file.is_some());
     let codes = |sink: &Diagnostics| sink.iter().next().map(|found| (found.code, found.site));
     assert_eq!(first.first().map(|found| (found.code, found.site)), codes(&all));
-    for found in all.iter() {
-        let text = found.to_string();
-        assert!(
-            !["{field}", "{found}", "{expected}"].iter().any(|slot| text.contains(slot)),
-            "{text}"
-        );
-        assert!(found.site.offset.is_none_or(|offset| offset <= bytes.len() as u64), "{text}");
-    }
+    check_texts(&all, bytes);
     let Some(file) = file else { return false };
     walk(&file);
+    let mut storage = OwnedStorage::of(&file);
+    let compiled = compile(&file, storage.lend(), &mut all).is_some();
+    assert_eq!(compiled, all.is_empty());
+    check_texts(&all, bytes);
     let written = ModelDescription::from_file(&file).to_bytes().unwrap();
     assert!(written.len() <= bytes.len());
     let again = NkFile::parse(&written, &mut FirstError::new()).unwrap();
     assert_eq!(ModelDescription::from_file(&again).to_bytes().unwrap(), written);
     true
+}
+
+/// Every diagnostic must read as a sentence and point into the file.
+fn check_texts(diagnostics: &Diagnostics, bytes: &[u8]) {
+    for found in diagnostics.iter() {
+        let text = found.to_string();
+        assert!(
+            !["{field}", "{is}", "{found}", "{expected}"].iter().any(|slot| text.contains(slot)),
+            "{text}"
+        );
+        assert!(found.site.offset.is_none_or(|offset| offset <= bytes.len() as u64), "{text}");
+    }
 }
 
 /// Touches every value that a view gives, and checks that they come from where it says.
@@ -213,7 +224,7 @@ fn random_mutations_are_read_or_refused() {
     files.extend(model_files());
     let (mut read_back, mut refused) = (0_u64, 0_u64);
     for (_, good) in files {
-        let count = asked.unwrap_or(if good.len() < 4096 { 20_000 } else { 300 });
+        let count = asked.unwrap_or(if good.len() < 4096 { 8_000 } else { 300 });
         for _ in 0..count {
             let mut bytes = good.clone();
             random.mutate(&mut bytes);
