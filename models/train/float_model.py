@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from networks import Conv, Dense, Depthwise, Flatten, GlobalAveragePool, MaxPool, Network
-from windows import windows
+from windows import convolution, depthwise, windows
 
 
 def activations(network: Network, parameters: dict, inputs: np.ndarray):
@@ -18,11 +18,9 @@ def activations(network: Network, parameters: dict, inputs: np.ndarray):
         own = parameters.get(getattr(layer, "name", None))
         match layer:
             case Conv():
-                taps = windows(x, layer.kernel, layer.stride, layer.padding)
-                x = np.tensordot(taps, own["weight"].astype(np.float64), ([3, 4, 5], [1, 2, 3]))
+                x = convolution(x, own["weight"], layer.stride, layer.padding)
             case Depthwise():
-                taps = windows(x, layer.kernel, layer.stride, layer.padding)
-                x = np.einsum("nhwijc,cij->nhwc", taps, own["weight"].astype(np.float64))
+                x = depthwise(x, own["weight"], layer.stride, layer.padding)
             case MaxPool(size):
                 x = windows(x, size, size, 0).max((3, 4))
             case GlobalAveragePool():

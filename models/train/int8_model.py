@@ -12,7 +12,7 @@ import numpy as np
 
 from networks import Conv, Dense, Depthwise, Flatten, GlobalAveragePool, MaxPool, Network
 from quantize import QuantizedLayer, Quantization
-from windows import windows
+from windows import convolution, depthwise, windows
 
 _I32_MAX = 2**31 - 1
 
@@ -61,16 +61,13 @@ def multiplier_of(real: float) -> tuple[int, int]:
 def _accumulate(layer, own: QuantizedLayer, x: np.ndarray) -> np.ndarray:
     # Zero points are taken off first: a padded tap then is 0, as it has to be.
     real = x.astype(np.float64) - own.input.zero_point
-    weight = own.weight.astype(np.float64)
     match layer:
         case Conv():
-            taps = windows(real, layer.kernel, layer.stride, layer.padding)
-            total = np.tensordot(taps, weight, ([3, 4, 5], [1, 2, 3]))
+            total = convolution(real, own.weight, layer.stride, layer.padding)
         case Depthwise():
-            taps = windows(real, layer.kernel, layer.stride, layer.padding)
-            total = np.einsum("nhwijc,cij->nhwc", taps, weight)
+            total = depthwise(real, own.weight, layer.stride, layer.padding)
         case Dense():
-            total = real @ weight.T
+            total = real @ own.weight.astype(np.float64).T
     return total.astype(np.int64) + own.bias
 
 
