@@ -17,8 +17,10 @@
 //! more memory is used than a small multiple of the file's size.
 #![forbid(unsafe_code)]
 
+mod cases;
 mod conversion;
 mod graph;
+pub mod npy;
 mod obstacle;
 pub mod onnx;
 mod options;
@@ -26,6 +28,7 @@ mod rewrite;
 mod to_nk;
 mod view;
 
+pub use cases::CaseError;
 pub use conversion::{Conversion, Interface};
 pub use obstacle::{Obstacle, Obstacles, Origin};
 pub use options::Options;

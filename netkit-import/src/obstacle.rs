@@ -113,7 +113,8 @@ impl fmt::Display for Obstacle {
         f.write_str(&self.reason)?;
         if let Some(origin) = &self.origin {
             let (inputs, outputs) = (ports(&origin.inputs), ports(&origin.outputs));
-            write!(f, "\n  from {inputs} to {outputs}")?;
+            let from = if inputs.is_empty() { "" } else { "from " };
+            write!(f, "\n  {from}{inputs} to {outputs}")?;
         }
         if let Some(help) = &self.help {
             write!(f, "\n  help: {help}")?;

@@ -287,9 +287,11 @@ fn conv(
         let first = f / (filters / groups) * group_channels;
         for_each_tap(&window, (height, width), (row, column), |tap_h, tap_w, at| {
             let Some((h, w)) = at else { return };
+            let weights = position(&[f, 0, tap_h, tap_w], &filter.dims);
+            let pixel = position(&[n, first, h, w], &x.dims);
             for c in 0..group_channels {
-                sum += filter.data[position(&[f, c, tap_h, tap_w], &filter.dims)]
-                    * x.data[position(&[n, first + c, h, w], &x.dims)];
+                sum += filter.data[weights + c * kernel_h * kernel_w]
+                    * x.data[pixel + c * height * width];
             }
         });
         data.push(sum);

@@ -389,7 +389,7 @@ impl<'m> Importer<'m> {
             };
             inputs.push((name.clone(), dims));
         }
-        let first = output.or_else(|| self.declared_dims(node.outputs.first()?));
+        let first = output.or_else(|| self.stand_in_shape(node).map(|(_, view)| view.dims()));
         let outputs = node.outputs.iter().filter(|name| !name.is_empty()).enumerate();
         let outputs = outputs
             .map(|(index, name)| (name.clone(), first.clone().filter(|_| index == 0)))

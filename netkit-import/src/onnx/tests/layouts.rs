@@ -2,8 +2,8 @@
 
 use super::build::{Build, integers};
 use super::{agrees, agrees_with, compare, convert, kinds, nk, numbers, obstacle, obstacles_with};
-use crate::Options;
-use netkit_core::format::{LayerKind, NetworkKind, TensorData};
+use crate::{CaseError, Options};
+use netkit_core::format::{CaseData, LayerKind, NetworkKind, TensorData};
 
 /// Adds a dense layer without bias.
 fn dense(build: Build, input: &str, features: i64, units: i64, output: &str) -> Build {
@@ -307,4 +307,38 @@ fn a_declared_output_of_another_shape_is_only_noted() {
     compare(&build.model(), &conversion);
     let output = nk::evaluate(&conversion.model, &[0.0; 30]);
     assert_eq!(output.len(), 24);
+}
+
+#[test]
+fn cases_are_put_in_netkits_order() {
+    let build = map_of_3_by_2_by_4().output("map");
+    let source = build.model();
+    let mut conversion = convert(&build);
+    let input = numbers(30, 7);
+    let expected = source.evaluate(conversion.input.dims(), &input).unwrap();
+    conversion.add_case("first".into(), None, &input, &expected).unwrap();
+    let case = &conversion.model.cases[0];
+    let CaseData::F32(stored) = &case.input else { panic!() };
+    let output = nk::evaluate(&conversion.model, stored);
+    for (actual, expected) in output.iter().zip(&case.expected) {
+        assert!((actual - f64::from(*expected)).abs() < 1e-6);
+    }
+    conversion.model.to_bytes().unwrap();
+
+    let add = |conversion: &mut crate::Conversion, label, input: &[f32], expected: &[f64]| {
+        conversion.add_case("more".into(), label, input, expected)
+    };
+    assert_eq!(add(&mut conversion, None, &input[1..], &expected), Err(CaseError::Length));
+    assert_eq!(add(&mut conversion, None, &input, &[f64::NAN; 24]), Err(CaseError::NotFinite));
+    // Too large for float32.
+    assert_eq!(add(&mut conversion, None, &input, &[1e39; 24]), Err(CaseError::NotFinite));
+    let mut best = [0.0; 24];
+    best[1] = 1.0;
+    // The second element in the source's order, the first channel's second pixel, is netkit's fourth.
+    let found = Err(CaseError::Misclassified { found: 3 });
+    assert_eq!(add(&mut conversion, Some(1), &input, &best), found);
+    for _ in 1..16 {
+        add(&mut conversion, Some(3), &input, &best).unwrap();
+    }
+    assert_eq!(add(&mut conversion, Some(3), &input, &best), Err(CaseError::Full));
 }

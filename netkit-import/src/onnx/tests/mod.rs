@@ -11,7 +11,9 @@ mod refusals;
 use crate::onnx::Model;
 use crate::{Conversion, Options};
 use build::Build;
-use netkit_core::format::{Layer, LayerKind};
+use netkit_core::diag::FirstError;
+use netkit_core::format::{Layer, LayerKind, NkFile};
+use netkit_core::program::{OwnedStorage, compile};
 
 /// Numbers between −1 and 1, the same in every run.
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
@@ -33,15 +35,19 @@ fn convert_with(build: &Build, options: &Options) -> Conversion {
     build.model().convert(options).unwrap_or_else(|obstacles| panic!("{obstacles}"))
 }
 
-/// Converts and checks that source and result compute the same on some inputs, the result after a
-/// round through the file.
+/// Converts and checks that the result is a valid file and computes the same as the source.
 fn agrees(build: &Build) -> Conversion {
     agrees_with(build, &Options::default())
 }
 
 fn agrees_with(build: &Build, options: &Options) -> Conversion {
     let conversion = convert_with(build, options);
-    conversion.model.to_bytes().unwrap();
+    let bytes = conversion.model.to_bytes().unwrap();
+    let mut sink = FirstError::new();
+    let file = NkFile::parse(&bytes, &mut sink).unwrap();
+    let mut storage = OwnedStorage::of(&file);
+    let compiled = compile(&file, storage.lend(), &mut sink).is_some();
+    assert!(compiled, "{}", sink.first().unwrap());
     compare(&build.model(), &conversion);
     conversion
 }
