@@ -191,9 +191,13 @@ fn write_descriptor(
 
 fn write_elements(tensor: &OwnedTensor, out: &mut Vec<u8>) {
     match &tensor.data {
-        TensorData::F32(values) => out.extend(values.iter().flat_map(|value| value.to_le_bytes())),
+        TensorData::F32(values) => {
+            values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+        }
         TensorData::I8(values) => out.extend(values.iter().map(|value| *value as u8)),
-        TensorData::I32(values) => out.extend(values.iter().flat_map(|value| value.to_le_bytes())),
+        TensorData::I32(values) => {
+            values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+        }
     }
 }
 
