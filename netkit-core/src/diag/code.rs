@@ -16,6 +16,10 @@ macro_rules! codes {
     )*) => {
         /// A rule that a model can break. Sections and rule ids are those of the format's
         /// description.
+        ///
+        /// The first two digits of a code tell what it is about: 01 the file and its header, 02
+        /// layer records, 03 tensors, 04 quantization, 05 the network as a whole, 06 test cases,
+        /// 07 limits of this implementation.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code {
@@ -56,7 +60,7 @@ macro_rules! codes {
             }
 
             /// The sentence, with `{field}`, `{found}` and `{expected}` standing for those of the
-            /// diagnostic.
+            /// diagnostic and `{is}` for the verb that goes with the field.
             const fn message(self) -> &'static str {
                 match self { $(Self::$variant => $message),* }
             }
@@ -519,9 +523,9 @@ codes! {
         title: "a 32-bit sum may overflow",
         message: "{field} {is} {found}, expected {expected}",
         explanation:
-            "Layers of int8 models add up products in 32 bits. With this many weights for an output, or a \
-            bias this large, the sum of the largest possible products could pass 2^31. Rows of a \
-            softmax have the same limit at 4095 units.",
+            "Layers of int8 models add up products in 32 bits. With this many weights for an \
+            output, or a bias this large, the sum of the largest possible products could pass \
+            2^31. Rows of a softmax have the same limit at 4095 units.",
     }
     /// Activation without an int8 form.
     QuanActivation = "NK0412", "S-QUAN-ACT" {
