@@ -126,46 +126,17 @@ impl<A, const BYTES: usize> fmt::Debug for Aligned<A, BYTES> {
 
 /// The bytes as an array of little-endian floats; `None` where they are not aligned or of another length.
 pub(crate) fn as_f32_array<const LEN: usize>(bytes: &[u8]) -> Option<&[f32; LEN]> {
-    let start = bytes.as_ptr().cast::<[f32; LEN]>();
-    if bytes.len() != size_of::<[f32; LEN]>() || !start.is_aligned() {
-        return None;
-    }
-    // SAFETY: aligned and of the right length, as just checked; every pattern of bits is a float.
-    Some(unsafe { &*start })
+    bytemuck::try_cast_slice(bytes).ok()?.try_into().ok()
 }
 
 /// The bytes as an array of 8-bit integers; `None` where they are of another length.
 pub(crate) fn as_i8_array<const LEN: usize>(bytes: &[u8]) -> Option<&[i8; LEN]> {
-    let bytes: &[u8; LEN] = bytes.try_into().ok()?;
-    // SAFETY: `i8` has the size and alignment of `u8`, and every pattern of bits is one.
-    Some(unsafe { &*core::ptr::from_ref(bytes).cast() })
+    bytemuck::must_cast_slice(bytes).try_into().ok()
 }
 
 /// The memory of floats as 8-bit integers.
 pub(crate) fn as_i8_mut(floats: &mut [f32]) -> &mut [i8] {
-    let bytes = size_of_val(floats);
-    // SAFETY: the memory is `bytes` long and `i8` needs no alignment; every pattern of bits is an `i8`, and whatever is
-    // written through the slice is a float again, since every pattern of bits is one.
-    unsafe { slice::from_raw_parts_mut(floats.as_mut_ptr().cast(), bytes) }
-}
-
-/// Includes a file as bytes on a boundary of 64 bytes, for loading a model from flash at run time.
-///
-/// The path is taken as by [`include_bytes!`].
-///
-/// ```
-/// static SOURCE: &[u8] = netkit::include_bytes_aligned!("lib.rs");
-/// assert_eq!(SOURCE.as_ptr().addr() % 64, 0);
-/// ```
-#[macro_export]
-macro_rules! include_bytes_aligned {
-    ($path:expr $(,)?) => {{
-        static ALIGNED: $crate::aligned::Aligned<
-            $crate::aligned::Align64,
-            { $crate::private::include_bytes!($path).len() },
-        > = $crate::aligned::Aligned::copy_of($crate::private::include_bytes!($path));
-        ALIGNED.as_bytes()
-    }};
+    bytemuck::must_cast_slice_mut(floats)
 }
 
 #[cfg(test)]

@@ -47,12 +47,15 @@ macro_rules! model {
 /// ```
 #[macro_export]
 macro_rules! include_model {
-    ($path:literal) => {
-        $crate::private::include_bytes_aligned!(
-            64,
-            ::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", $path)
-        )
-    };
+    ($path:literal) => {{
+        const FILE: &[$crate::private::u8] = $crate::private::include_bytes!(
+            $crate::private::concat!($crate::private::env!("CARGO_MANIFEST_DIR"), "/", $path)
+        );
+        static ALIGNED: $crate::aligned::Aligned<$crate::aligned::Align64, { FILE.len() }> =
+            $crate::aligned::Aligned::part_of(FILE, 0);
+        let bytes: &'static [$crate::private::u8] = ALIGNED.as_bytes();
+        bytes
+    }};
 }
 
 #[doc(hidden)]

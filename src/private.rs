@@ -22,7 +22,6 @@ pub use crate::self_test::{NO_CASES, SelfTest, SelfTestError, self_test_f32, sel
 pub use crate::{__if_alloc as if_alloc, __model as model};
 #[cfg(feature = "alloc")]
 pub use alloc::boxed::Box;
-pub use include_bytes_aligned::include_bytes_aligned;
 pub use netkit_core::op::{
     Activation, Concat, Conv2d, Dense, DepthwiseConv2d, PerChannel, Pool2d, Upsample2x, Window,
 };

@@ -399,7 +399,7 @@ codes! {
         explanation:
             "Weights and biases begin at a multiple of 4 bytes. Inside a file this always holds, \
             because everything before them is a multiple of 4 bytes long; in memory it depends on \
-            where the file was put. Use `Aligned` or `include_bytes_aligned!` instead of a bare \
+            where the file was put. Use `Aligned` or `netkit::include_model!` instead of a bare \
             byte array.",
     }
     /// Weight shape does not fit the layer.
