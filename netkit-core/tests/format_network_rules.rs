@@ -4,7 +4,7 @@
 
 mod format_support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use format_support::{NETWORK_RULES, int8_cnn, worked_mlp};
 use netkit_core::diag::{Code, Diagnostics};
@@ -532,6 +532,20 @@ const VIOLATIONS: &[Violation] = &[
         "test case 0, byte 0x1a4: label is 2, expected -1 to 1",
     ),
 ];
+
+/// For each rule of the layers together, a file that breaks it.
+#[allow(dead_code, reason = "for the tests of what the macro says")]
+pub(crate) fn broken_files() -> BTreeMap<Code, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for Violation { model, damage, code, .. } in VIOLATIONS {
+        files.entry(*code).or_insert_with(|| {
+            let mut model = model();
+            damage(&mut model);
+            model.to_bytes().unwrap()
+        });
+    }
+    files
+}
 
 fn diagnose(model: &ModelDescription) -> Vec<(Code, String)> {
     let bytes = model.to_bytes().unwrap();

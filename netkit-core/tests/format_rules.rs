@@ -2,9 +2,9 @@
 //! said about it.
 #![cfg(feature = "alloc")]
 
-mod format_support;
+pub(crate) mod format_support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use format_support::{LIMITS, NETWORK_RULES, every_kind, int8_cnn, worked_mlp};
@@ -754,6 +754,20 @@ const CASES: &[Violation] = &[
 
 fn all() -> impl Iterator<Item = &'static Violation> {
     [HEADER, LAYERS, TENSORS, QUANTIZATION, CASES].into_iter().flatten()
+}
+
+/// For each rule of a file by itself, a file that breaks it.
+#[allow(dead_code, reason = "for the tests of what the macro says")]
+pub(crate) fn broken_files() -> BTreeMap<Code, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for Violation { model, damage, code, .. } in all() {
+        files.entry(*code).or_insert_with(|| {
+            let mut bytes = model().to_bytes().unwrap();
+            damage(&mut bytes);
+            bytes
+        });
+    }
+    files
 }
 
 /// Parses into both sinks; gives everything that was reported.

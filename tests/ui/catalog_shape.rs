@@ -1,0 +1,3 @@
+netkit::model!(Digits = "broken/NK0310.nk");
+
+fn main() {}

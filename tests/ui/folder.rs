@@ -1,0 +1,3 @@
+netkit::model!(Digits = "models");
+
+fn main() {}

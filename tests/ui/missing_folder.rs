@@ -1,0 +1,3 @@
+netkit::model!(Digits = "nets/small.nk");
+
+fn main() {}

@@ -1,0 +1,3 @@
+netkit::model!(Digits = "models/non_finite.nk");
+
+fn main() {}

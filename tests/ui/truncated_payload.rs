@@ -1,0 +1,3 @@
+netkit::model!(Digits = "models/truncated.nk");
+
+fn main() {}

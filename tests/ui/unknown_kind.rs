@@ -1,0 +1,3 @@
+netkit::model!(Digits = "broken/NK0201.nk");
+
+fn main() {}

@@ -1,0 +1,3 @@
+netkit::model!(Digits = "broken/NK0104.nk");
+
+fn main() {}

@@ -1,0 +1,3 @@
+netkit::model!(Digits = "broken/NK0102.nk");
+
+fn main() {}
