@@ -1,0 +1,29 @@
+//! `netkit explain`: the long form of a diagnostic.
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use netkit_core::diag::Code;
+
+/// Explains a diagnostic code, such as NK0504.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The code; without one, all codes are listed
+    code: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let Some(text) = &arguments.code else {
+        for code in Code::ALL {
+            println!("{}  {:14} {}", code.as_str(), code.rule(), code.title());
+        }
+        return Ok(());
+    };
+    let code = Code::from_text(text)
+        .ok_or_else(|| anyhow!("there is no code {text:?}; `netkit explain` lists them"))?;
+    println!("{}: {} (rule {})\n", code.as_str(), code.title(), code.rule());
+    println!("{}", code.explanation());
+    if let Some(hint) = code.hint() {
+        println!("\nWhat to do: {hint}");
+    }
+    Ok(())
+}

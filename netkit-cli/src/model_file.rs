@@ -1,0 +1,115 @@
+//! Finding and reading a model file, and saying everything that is wrong with it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use netkit_core::diag::Diagnostics;
+use netkit_core::format::NkFile;
+use netkit_core::program::{OwnedStorage, Program, compile};
+
+/// A model file in memory, aligned for its tensors.
+pub(crate) struct ModelFile {
+    /// Where it was found, which may be beside where it was looked for.
+    pub(crate) path: PathBuf,
+    memory: Vec<u64>,
+    len: usize,
+}
+
+impl ModelFile {
+    /// Reads a file. Where `models/foo.nk` does not exist, `../models/foo.nk` is tried; otherwise near
+    /// names are suggested.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let path = locate(path)?;
+        let failed = || format!("cannot read {}", path.display());
+        if path.is_dir() {
+            bail!("{} is a folder, not a model file", path.display());
+        }
+        let bytes = fs::read(&path).with_context(failed)?;
+        let len = bytes.len();
+        let mut memory = vec![0u64; len.div_ceil(8)];
+        let target: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
+        target[..len].copy_from_slice(&bytes);
+        Ok(Self { path, memory, len })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.memory)[..self.len]
+    }
+
+    /// The file's name without folder and extension.
+    pub(crate) fn name(&self) -> String {
+        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Parses and compiles the file and hands over the program. Everything that is wrong is printed.
+    pub(crate) fn with_program<T>(
+        &self,
+        work: impl FnOnce(&Program<'_, '_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut sink = Diagnostics::new();
+        let file = NkFile::parse(self.bytes(), &mut sink);
+        let mut storage = file.as_ref().map(OwnedStorage::of);
+        let program = file
+            .as_ref()
+            .zip(storage.as_mut())
+            .and_then(|(file, storage)| compile(file, storage.lend(), &mut sink));
+        match program {
+            Some(program) => work(&program),
+            None => Err(self.refusal(&sink)),
+        }
+    }
+
+    /// All diagnostics as one error.
+    fn refusal(&self, sink: &Diagnostics) -> anyhow::Error {
+        let mut text = format!("{} cannot be used", self.path.display());
+        for diagnostic in sink.iter() {
+            text += &format!("\n  [{}] {diagnostic}", diagnostic.code.as_str());
+            if let Some(hint) = diagnostic.hint() {
+                text += &format!("\n    hint: {hint}");
+            }
+        }
+        if let Some(first) = sink.iter().next() {
+            text += &format!("\n`netkit explain {}` says more", first.code.as_str());
+        }
+        anyhow!(text)
+    }
+}
+
+fn locate(path: &Path) -> Result<PathBuf> {
+    if path.exists() {
+        return Ok(path.to_owned());
+    }
+    let above = Path::new("..").join(path);
+    if path.is_relative() && path.starts_with("models") && above.exists() {
+        return Ok(above);
+    }
+    let near = near_names(path);
+    let suggestion = match near.as_slice() {
+        [] => String::new(),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    };
+    bail!("{} does not exist{suggestion}", path.display())
+}
+
+/// Up to three model files beside `path` whose names resemble it, nearest first.
+fn near_names(path: &Path) -> Vec<String> {
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<(f64, String)> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "nk"))
+        .map(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            (strsim::jaro_winkler(&wanted, &name), path.display().to_string())
+        })
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .collect();
+    names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    names.truncate(3);
+    names.into_iter().map(|(_, name)| name).collect()
+}

@@ -1,0 +1,166 @@
+//! `netkit test`: replays the test cases that model files carry.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use indicatif::ProgressBar;
+use owo_colors::{OwoColorize as _, Stream};
+use serde_json::json;
+
+use crate::model_file::ModelFile;
+use crate::progress;
+use crate::session::Session;
+
+/// Runs the test cases embedded in model files.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Model files, or folders of them
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    session: Session,
+}
+
+struct Outcome {
+    model: PathBuf,
+    case: String,
+    /// The largest deviation, or why it failed.
+    verdict: Result<f32, String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let mut files = Vec::new();
+    for path in &arguments.paths {
+        collect(path, &mut files)?;
+    }
+    // One arena for all, reset between models and cases.
+    let mut arena = arguments.session.arena()?;
+    let bar = progress::bar(files.len() as u64, "models");
+    let mut outcomes = Vec::new();
+    let mut without_cases = Vec::new();
+    for path in &files {
+        let before = outcomes.len();
+        match test_file(path, arguments, &mut arena, &bar, &mut outcomes) {
+            Ok(()) if outcomes.len() == before => without_cases.push(path.clone()),
+            Ok(()) => {}
+            Err(error) => {
+                let outcome = Outcome {
+                    model: path.clone(),
+                    case: "load".into(),
+                    verdict: Err(format!("{error:#}")),
+                };
+                print_outcome(&outcome, arguments.json, &bar);
+                outcomes.push(outcome);
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let failed = outcomes.iter().filter(|outcome| outcome.verdict.is_err()).count();
+    let passed = outcomes.len() - failed;
+    if arguments.json {
+        let cases: Vec<_> = outcomes.iter().map(as_json).collect();
+        println!("{}", json!({ "cases": cases, "passed": passed, "failed": failed }));
+    } else {
+        for path in &without_cases {
+            println!("{}: no test cases", path.display());
+        }
+        println!("Passed: {passed}");
+        println!("Failed: {failed}");
+    }
+    if failed > 0 {
+        bail!("{failed} of {} test cases failed", outcomes.len());
+    }
+    if outcomes.is_empty() {
+        bail!("there is no test case in {} model files", files.len());
+    }
+    Ok(())
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let entries =
+        fs::read_dir(path).with_context(|| format!("cannot read the folder {}", path.display()))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "nk") {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        bail!("there is no .nk file in {}", path.display());
+    }
+    found.sort();
+    files.append(&mut found);
+    Ok(())
+}
+
+fn test_file(
+    path: &Path,
+    arguments: &Arguments,
+    arena: &mut netkit::arena::Bump<'static>,
+    bar: &ProgressBar,
+    outcomes: &mut Vec<Outcome>,
+) -> Result<()> {
+    let file = ModelFile::read(path)?;
+    let (cases, outputs) = file.with_program(|program| {
+        Ok((program.file().cases().len(), program.output().shape.elements()))
+    })?;
+    let mut output = vec![0.0; outputs];
+    for index in 0..cases {
+        arena.reset();
+        let mut network = arguments.session.load(&file, arena)?;
+        let Some(report) = network.check_case(index, &mut output) else { break };
+        let outcome = Outcome {
+            model: file.path.clone(),
+            case: report.name.to_owned(),
+            verdict: report.verdict.map_err(|mismatch| mismatch.to_string()),
+        };
+        print_outcome(&outcome, arguments.json, bar);
+        outcomes.push(outcome);
+    }
+    Ok(())
+}
+
+fn print_outcome(outcome: &Outcome, json: bool, bar: &ProgressBar) {
+    if json {
+        return;
+    }
+    let model = outcome.model.file_name().unwrap_or_default().display();
+    let line = match &outcome.verdict {
+        Ok(deviation) => format!(
+            "{} {model}: {} (largest deviation {deviation:.1e})",
+            "PASS".if_supports_color(Stream::Stdout, |text| text.green()),
+            outcome.case
+        ),
+        Err(why) => format!(
+            "{} {model}: {}: {why}",
+            "FAIL".if_supports_color(Stream::Stdout, |text| text.red()),
+            outcome.case
+        ),
+    };
+    bar.suspend(|| println!("{line}"));
+}
+
+fn as_json(outcome: &Outcome) -> serde_json::Value {
+    let (deviation, error) = match &outcome.verdict {
+        Ok(deviation) => (Some(*deviation), None),
+        Err(why) => (None, Some(why)),
+    };
+    json!({
+        "model": outcome.model.display().to_string(),
+        "case": outcome.case,
+        "passed": error.is_none(),
+        "largest_deviation": deviation,
+        "error": error,
+    })
+}
