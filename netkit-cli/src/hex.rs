@@ -109,7 +109,8 @@ fn header(dump: &mut Dump<'_>) {
     for index in 0..4 {
         dump.field(&format!("input_shape[{index}]"), Form::U32);
     }
-    for name in ["num_layers", "num_weight_tensors", "num_bias_tensors", "weights_bytes", "biases_bytes"]
+    for name in
+        ["num_layers", "num_weight_tensors", "num_bias_tensors", "weights_bytes", "biases_bytes"]
     {
         dump.field(name, Form::U32);
     }
@@ -128,82 +129,92 @@ fn record_fields(kind: LayerKind) -> &'static [(&'static str, Form, usize)] {
         LayerKind::Dense => {
             &const { [one("units", U32), one("activation", U8), zero(3), one("alpha", F32)] }
         }
-        LayerKind::Conv2d => &const {
-            [
-                one("kernel_size", U32),
-                one("stride", U32),
-                one("filters", U32),
-                one("activation", U8),
-                one("pad_h", U8),
-                one("pad_w", U8),
-                one("pad_extra", U8),
-                one("alpha", F32),
-            ]
-        },
-        LayerKind::MaxPool2d | LayerKind::AvgPool2d => &const {
-            [
-                one("pool_size", U32),
-                one("stride", U32),
-                one("pad_h", U8),
-                one("pad_w", U8),
-                one("pool_extra", U16),
-            ]
-        },
+        LayerKind::Conv2d => {
+            &const {
+                [
+                    one("kernel_size", U32),
+                    one("stride", U32),
+                    one("filters", U32),
+                    one("activation", U8),
+                    one("pad_h", U8),
+                    one("pad_w", U8),
+                    one("pad_extra", U8),
+                    one("alpha", F32),
+                ]
+            }
+        }
+        LayerKind::MaxPool2d | LayerKind::AvgPool2d => {
+            &const {
+                [
+                    one("pool_size", U32),
+                    one("stride", U32),
+                    one("pad_h", U8),
+                    one("pad_w", U8),
+                    one("pool_extra", U16),
+                ]
+            }
+        }
         LayerKind::Flatten => &[],
         LayerKind::BatchNorm2d => &const { [one("channels", U32), zero(4)] },
-        LayerKind::DepthwiseConv2d => &const {
-            [
-                one("kernel_h", U32),
-                one("stride", U32),
-                one("channels", U32),
-                one("activation", U8),
-                one("pad_h", U8),
-                one("pad_w", U8),
-                one("kw_byte", U8),
-                one("alpha", F32),
-            ]
-        },
+        LayerKind::DepthwiseConv2d => {
+            &const {
+                [
+                    one("kernel_h", U32),
+                    one("stride", U32),
+                    one("channels", U32),
+                    one("activation", U8),
+                    one("pad_h", U8),
+                    one("pad_w", U8),
+                    one("kw_byte", U8),
+                    one("alpha", F32),
+                ]
+            }
+        }
         LayerKind::ConvNextV2Block | LayerKind::LayerNorm2d => {
             &const { [one("channels", U32), zero(4), one("eps", F32)] }
         }
-        LayerKind::MobileNetV4Uib => &const {
-            [
-                one("in_channels", U32),
-                one("out_channels", U32),
-                one("start_dw_kernel", U8),
-                one("middle_dw_kernel", U8),
-                one("stride", U8),
-                one("middle_dw_downsample", U8),
-                one("expand_ratio", F32),
-                zero(4),
-            ]
-        },
-        LayerKind::ResNetBasicBlock => &const {
-            [one("in_channels", U32), one("out_channels", U32), one("stride", U8), zero(3)]
-        },
-        LayerKind::YoloxDecoupledHead => &const {
-            [
-                one("in_channels", U32),
-                one("hidden_dim", U32),
-                one("num_classes", U32),
-                one("num_convs", U8),
-                zero(3),
-            ]
-        },
-        LayerKind::FeatureTap => {
-            &const { [one("channels", U32), one("tap_id", U8), zero(3)] }
+        LayerKind::MobileNetV4Uib => {
+            &const {
+                [
+                    one("in_channels", U32),
+                    one("out_channels", U32),
+                    one("start_dw_kernel", U8),
+                    one("middle_dw_kernel", U8),
+                    one("stride", U8),
+                    one("middle_dw_downsample", U8),
+                    one("expand_ratio", F32),
+                    zero(4),
+                ]
+            }
         }
-        LayerKind::YoloxPafpnMultiscale => &const {
-            [
-                one("c3_channels", U32),
-                one("c4_channels", U32),
-                one("c5_channels", U32),
-                one("hidden_dim", U32),
-                one("num_classes", U32),
-                one("num_convs", U8),
-                zero(3),
-            ]
-        },
+        LayerKind::ResNetBasicBlock => {
+            &const { [one("in_channels", U32), one("out_channels", U32), one("stride", U8), zero(3)] }
+        }
+        LayerKind::YoloxDecoupledHead => {
+            &const {
+                [
+                    one("in_channels", U32),
+                    one("hidden_dim", U32),
+                    one("num_classes", U32),
+                    one("num_convs", U8),
+                    zero(3),
+                ]
+            }
+        }
+        LayerKind::FeatureTap => &const { [one("channels", U32), one("tap_id", U8), zero(3)] },
+        LayerKind::YoloxPafpnMultiscale => {
+            &const {
+                [
+                    one("c3_channels", U32),
+                    one("c4_channels", U32),
+                    one("c5_channels", U32),
+                    one("hidden_dim", U32),
+                    one("num_classes", U32),
+                    one("num_convs", U8),
+                    zero(3),
+                ]
+            }
+        }
     }
 }
 

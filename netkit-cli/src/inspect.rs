@@ -140,13 +140,12 @@ fn settings(layer: &Layer, program: &Program<'_, '_>, first_pair: u32) -> String
         }
         text
     };
-    let activated = |text: String, activation: netkit_core::format::Activation, alpha: f32| {
-        match activation {
+    let activated =
+        |text: String, activation: netkit_core::format::Activation, alpha: f32| match activation {
             netkit_core::format::Activation::None => text,
             netkit_core::format::Activation::LeakyRelu => format!("{text} leaky_relu {alpha}"),
             other => format!("{text} {other}"),
-        }
-    };
+        };
     match layer {
         Layer::Dense(l) => activated(format!("{} units", l.units), l.activation, l.alpha),
         Layer::Conv2d(l) => {

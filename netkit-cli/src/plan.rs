@@ -113,7 +113,10 @@ fn picture(buffers: &[Buffer], steps: usize, arena: usize) {
                 buffers
                     .iter()
                     .position(|b| {
-                        b.first <= step && step <= b.last && b.offset < high && low < b.offset + b.bytes
+                        b.first <= step
+                            && step <= b.last
+                            && b.offset < high
+                            && low < b.offset + b.bytes
                     })
                     .map_or('·', letter)
             })

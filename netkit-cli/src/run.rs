@@ -123,7 +123,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let total: f64 = steps.iter().map(|(_, time)| time).sum();
         let mut rows = table::plain(&["step", "µs", "%"]);
         for (name, time) in &steps {
-            rows.add_row([name.clone(), format!("{time:.2}"), format!("{:.1}", 100.0 * time / total)]);
+            rows.add_row([
+                name.clone(),
+                format!("{time:.2}"),
+                format!("{:.1}", 100.0 * time / total),
+            ]);
         }
         rows.add_row(["total".into(), format!("{total:.2}"), String::new()]);
         println!("\n{rows}");

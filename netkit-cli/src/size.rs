@@ -64,7 +64,8 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(expected), "{text}");
         }
-        for text in ["", "K", "-1", "1T", "64 KiBi", "1e9", "NaN", "99999999999999999999G", "1.2.3"] {
+        for text in ["", "K", "-1", "1T", "64 KiBi", "1e9", "NaN", "99999999999999999999G", "1.2.3"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

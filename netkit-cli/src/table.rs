@@ -34,5 +34,9 @@ pub(crate) fn right(table: &mut Table, columns: &[usize]) {
 /// `3 conv2d`, or `3 conv2d (expand)` for a part of a fused layer.
 pub(crate) fn step_name(step: &Step<'_, '_>) -> String {
     let (layer, name, part) = (step.node.layer, step.node.op.name(), step.node.part);
-    if part.is_empty() { format!("{layer} {name}") } else { format!("{layer} {name} ({part})") }
+    if part.is_empty() || part == name {
+        format!("{layer} {name}")
+    } else {
+        format!("{layer} {name} ({part})")
+    }
 }

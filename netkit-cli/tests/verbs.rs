@@ -1,0 +1,290 @@
+//! The verbs as a user runs them: what they print, what they refuse, how they end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn netkit(arguments: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    Command::new(env!("CARGO_BIN_EXE_netkit")).args(arguments).current_dir(root).output().unwrap()
+}
+
+/// What a successful command prints.
+fn printed(arguments: &[&str]) -> String {
+    let output = netkit(arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a failing command says; it must end with code 1 and without a panic.
+fn refused(arguments: &[&str]) -> String {
+    let output = netkit(arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+    assert!(error.starts_with("error: ") && !error.contains("panicked"), "{error}");
+    error
+}
+
+/// A command line that clap refuses.
+fn misused(arguments: &[&str]) -> String {
+    let output = netkit(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("verbs");
+    fs::create_dir_all(&folder).unwrap();
+    folder.join(name)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&printed(arguments)).unwrap()
+}
+
+#[test]
+fn inspect_shows_the_model() {
+    let shown = printed(&["inspect", "models/mnist_cnn.nk"]);
+    for part in ["mnist_cnn", "CNN, float32", "28×28×1 (784 elements)", "2,631,040", "11×11×64"]
+    {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    assert!(!shown.contains('\x1b'), "colours outside of a terminal");
+}
+
+#[test]
+fn inspect_reports_bytes_that_add_up() {
+    let report = json(&["inspect", "--full", "--json", "--arena", "1M", "models/mnist_cnn.nk"]);
+    let memory = |name: &str| report["memory"][name].as_u64().unwrap();
+    assert_eq!(memory("arena_capacity"), 1 << 20);
+    assert_eq!(memory("arena_after_load") + memory("arena_remaining"), 1 << 20);
+    assert_eq!(memory("arena_after_load"), memory("arena_after_forward"));
+    assert!(memory("activations") + memory("workspace") <= memory("arena_after_load"));
+    assert_eq!(memory("flash_payload"), 900_136);
+    assert_eq!(report["layers"].as_array().unwrap().len(), 7);
+    let shown = printed(&["inspect", "--full", "models/mnist_cnn_int8.nk"]);
+    for part in
+        ["arena after load", "kernel workspace", "flash payload", "128×1600", "channels, at"]
+    {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+}
+
+#[test]
+fn inspect_dumps_every_section() {
+    for section in ["header", "layers", "catalog", "weights", "biases", "tcas"] {
+        let dump = printed(&["inspect", "--hex", section, "models/mnist_mlp.nk"]);
+        assert!(dump.contains("0000"), "{section}: {dump}");
+    }
+    let header = printed(&["inspect", "--hex", "header", "models/mnist_mlp.nk"]);
+    assert!(header.contains("00000010  10 03 00 00"), "{header}");
+    assert!(header.contains("input_shape[1]              784"), "{header}");
+    assert!(
+        printed(&["inspect", "--hex", "quan", "models/mnist_mlp_int8.nk"]).contains("in_scale")
+    );
+    assert!(
+        refused(&["inspect", "--hex", "quan", "models/mnist_mlp.nk"]).contains("no such section")
+    );
+}
+
+#[test]
+fn run_takes_values_from_everywhere_and_agrees() {
+    let zeros = vec!["0"; 784].join(",");
+    let expected = printed(&["run", "models/mnist_mlp.nk", "--zeros"]);
+    assert_eq!(printed(&["run", "models/mnist_mlp.nk", "--input", &zeros]), expected);
+    let csv = scratch("zeros.csv");
+    fs::write(&csv, zeros.replace(',', "\n")).unwrap();
+    assert_eq!(printed(&["run", "models/mnist_mlp.nk", "--input-file", text(&csv)]), expected);
+    let bin = scratch("zeros.bin");
+    fs::write(&bin, [0; 784 * 4]).unwrap();
+    assert_eq!(printed(&["run", "models/mnist_mlp.nk", "--input-file", text(&bin)]), expected);
+    let npy = scratch("zeros.npy");
+    let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 784), }";
+    file.extend_from_slice(format!("{header:<117}\n").as_bytes());
+    file.extend_from_slice(&[0; 784 * 4]);
+    fs::write(&npy, file).unwrap();
+    assert_eq!(printed(&["run", "models/mnist_mlp.nk", "--input-file", text(&npy)]), expected);
+    assert!(expected.contains("output 1×10: "), "{expected}");
+}
+
+#[test]
+fn run_takes_raw_values_of_int8_models_only() {
+    let report = json(&["run", "models/mnist_cnn_int8.nk", "--zeros", "--raw", "--json"]);
+    let output = report["output"].as_array().unwrap();
+    assert_eq!(output.len(), 10);
+    assert!(output.iter().all(|q| (-128.0..=127.0).contains(&q.as_f64().unwrap())));
+    assert!(refused(&["run", "models/mnist_cnn.nk", "--zeros", "--raw"]).contains("float32"));
+    let mut values = vec!["0"; 784];
+    values[3] = "128";
+    let error =
+        refused(&["run", "models/mnist_cnn_int8.nk", "--raw", "--input", &values.join(",")]);
+    assert!(error.contains("input value 3 is 128"), "{error}");
+}
+
+#[test]
+fn run_profiles_each_step() {
+    let shown = printed(&["run", "models/mnist_cnn.nk", "--zeros", "--profile"]);
+    assert!(shown.contains("2 conv2d") && shown.contains("total"), "{shown}");
+}
+
+#[test]
+fn wrong_inputs_are_named() {
+    let run = |input: &str| refused(&["run", "models/mnist_mlp.nk", "--input", input]);
+    assert!(run("1,2,3").contains("takes 784 values, 3 were given"));
+    assert!(run("1,zwei").contains("value 1, \"zwei\", is no number"));
+    assert!(run(&vec!["nan"; 784].join(",")).contains("input value 0 is NaN"));
+    assert!(run(&vec!["1e300"; 784].join(",")).contains("finite"));
+    let odd = scratch("odd.bin");
+    fs::write(&odd, [0; 7]).unwrap();
+    let file = |path: &Path| refused(&["run", "models/mnist_mlp.nk", "--input-file", text(path)]);
+    assert!(file(&odd).contains("7 bytes"));
+    assert!(file(&scratch("none.csv")).contains("cannot read"));
+    assert!(file(Path::new("README.md")).contains(".npy, .csv"));
+    misused(&["run", "models/mnist_mlp.nk"]);
+    misused(&["run", "models/mnist_mlp.nk", "--zeros", "--input", "1"]);
+}
+
+#[test]
+fn wrong_files_are_named() {
+    assert!(
+        refused(&["inspect", "models/mnist_cmn.nk"]).contains("did you mean models/mnist_cnn.nk")
+    );
+    assert!(refused(&["inspect", "models"]).contains("is a folder"));
+    let empty = scratch("empty.nk");
+    fs::write(&empty, []).unwrap();
+    assert!(refused(&["inspect", text(&empty)]).contains("[NK0101] the file is empty"));
+    let whole =
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/mnist_mlp.nk")).unwrap();
+    let cut = scratch("cut.nk");
+    fs::write(&cut, &whole[..1000]).unwrap();
+    for verb in ["inspect", "plan", "bench", "emit"] {
+        let error = refused(&[verb, text(&cut)]);
+        assert!(error.contains("[NK0115]") && error.contains("netkit explain"), "{error}");
+    }
+    assert!(refused(&["run", text(&cut), "--zeros"]).contains("[NK0115]"));
+    let failed = netkit(&["test", text(&cut)]);
+    assert_eq!(failed.status.code(), Some(1));
+    let shown = String::from_utf8(failed.stdout).unwrap();
+    assert!(shown.contains("FAIL") && shown.ends_with("Passed: 0\nFailed: 1\n"), "{shown}");
+}
+
+#[test]
+fn a_model_is_found_one_folder_up() {
+    let inside = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let run = |folder: &Path| {
+        Command::new(env!("CARGO_BIN_EXE_netkit"))
+            .args(["inspect", "models/mnist_mlp.nk"])
+            .current_dir(folder)
+            .output()
+            .unwrap()
+    };
+    assert!(run(inside.parent().unwrap()).status.success());
+    assert_eq!(run(&inside).status.code(), Some(1));
+}
+
+#[test]
+fn arenas_have_sizes_and_limits() {
+    let run = |size: &str| netkit(&["run", "models/mnist_mlp.nk", "--zeros", "--arena", size]);
+    for size in ["64K", "64KiB", "65536", "1m"] {
+        assert!(run(size).status.success(), "{size}");
+    }
+    let small = refused(&["run", "models/mnist_mlp.nk", "--zeros", "--arena", "100"]);
+    assert!(small.contains("100 bytes left") || small.contains("bytes more"), "{small}");
+    let huge = refused(&["run", "models/mnist_mlp.nk", "--zeros", "--arena", "4000000000G"]);
+    assert!(huge.contains("cannot make the arena"), "{huge}");
+    assert!(misused(&["run", "m.nk", "--zeros", "--arena", "64Q"]).contains("unknown unit"));
+    assert!(
+        misused(&["run", "m.nk", "--zeros", "--arena", "99999999999G"]).contains("does not fit")
+    );
+    assert!(misused(&["run", "m.nk", "--zeros", "--isa", "mmx"]).contains("no instruction set"));
+}
+
+#[test]
+fn test_runs_folders_in_one_arena() {
+    let shown = printed(&["test", "models"]);
+    assert!(shown.contains("PASS mnist_cnn.nk: "), "{shown}");
+    assert!(shown.contains("\nPassed: ") && shown.ends_with("Failed: 0\n"), "{shown}");
+    let report = json(&["test", "--json", "models/mnist_mlp.nk"]);
+    assert_eq!(report["failed"], 0);
+    assert_eq!(
+        report["passed"].as_u64().unwrap(),
+        report["cases"].as_array().unwrap().len() as u64
+    );
+    assert!(refused(&["test", "netkit-cli/src"]).contains("no .nk file"));
+}
+
+#[test]
+fn a_failing_case_fails_the_command() {
+    let mut bytes =
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/mnist_mlp.nk")).unwrap();
+    // The last value that the last case expects.
+    let end = bytes.len();
+    bytes[end - 4..].copy_from_slice(&0.75f32.to_le_bytes());
+    let wrong = scratch("wrong.nk");
+    fs::write(&wrong, bytes).unwrap();
+    let output = netkit(&["test", text(&wrong)]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("FAIL wrong.nk: ") && shown.contains("expected 0.75"), "{shown}");
+    assert!(shown.ends_with("Failed: 1\n"), "{shown}");
+}
+
+#[test]
+fn bench_measures() {
+    let report =
+        json(&["bench", "--time", "0.05", "--json", "--isa", "scalar", "models/mnist_mlp.nk"]);
+    assert_eq!(report["isa"], "scalar");
+    assert!(report["microseconds"]["min"].as_f64().unwrap() > 0.0);
+    assert_eq!(report["macs"], 101_632);
+    assert_eq!(report["steps"].as_array().unwrap().len(), 3);
+    misused(&["bench", "--time", "0", "models/mnist_mlp.nk"]);
+}
+
+#[test]
+fn plan_shows_buffers_and_peak() {
+    let shown = printed(&["plan", "models/mnist_cnn.nk"]);
+    for part in ["26×26×32", "86,528", "what would shrink it", "108,160 bytes"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    assert_eq!(json(&["plan", "--json", "models/mnist_cnn.nk"])["arena_bytes"], 108_160);
+}
+
+#[test]
+fn emit_writes_what_the_macro_expands_to() {
+    let code = printed(&["emit", "models/mnist_mlp.nk", "--name", "Digits"]);
+    assert!(code.contains("pub struct Digits") && code.contains("/models/mnist_mlp.nk"), "{code}");
+    assert!(code.lines().count() < 400);
+    let path = scratch("model.rs");
+    printed(&["emit", "models/mnist_mlp.nk", "--name", "Digits", "-o", text(&path)]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), code);
+    assert!(refused(&["emit", "models/mnist_mlp.nk", "--name", "1st"]).contains("no name"));
+    let unwritable = refused(&["emit", "models/mnist_mlp.nk", "-o", "no/such/folder/model.rs"]);
+    assert!(unwritable.contains("cannot write"), "{unwritable}");
+    let itself = refused(&["emit", "models/mnist_mlp.nk", "-o", "models/mnist_mlp.nk"]);
+    assert!(itself.contains("overwrite the model"), "{itself}");
+}
+
+#[test]
+fn explain_knows_every_code() {
+    let list = printed(&["explain"]);
+    assert!(list.lines().count() > 60);
+    for line in list.lines() {
+        let code = line.split(' ').next().unwrap();
+        assert!(printed(&["explain", code]).starts_with(code));
+    }
+    assert!(refused(&["explain", "NK9999"]).contains("lists them"));
+}
+
+#[test]
+fn help_fits_a_terminal() {
+    for verb in ["inspect", "run", "test", "bench", "plan", "emit", "explain", "convert"] {
+        let help = printed(&[verb, "--help"]);
+        assert!(help.contains("Usage: netkit "), "{help}");
+    }
+}
