@@ -79,7 +79,7 @@ fn inspect_reports_bytes_that_add_up() {
 fn inspect_dumps_every_section() {
     for section in ["header", "layers", "catalog", "weights", "biases", "tcas"] {
         let dump = printed(&["inspect", "--hex", section, "models/mnist_mlp.nk"]);
-        assert!(dump.contains("0000"), "{section}: {dump}");
+        assert!(dump.lines().count() >= 2 && dump.contains("000"), "{section}: {dump}");
     }
     let header = printed(&["inspect", "--hex", "header", "models/mnist_mlp.nk"]);
     assert!(header.contains("00000010  10 03 00 00"), "{header}");
