@@ -1,11 +1,13 @@
 //! The graph as the layers of a `.nk` file, or everything that keeps it from being one.
 
-use crate::graph::{Activation, Affine, Conv2d, Dense, Graph, Node, Op, Window};
+mod elementwise;
+mod window;
+
+use crate::graph::{Activation, Conv2d, Dense, Graph, Node, Op, Window};
 use crate::obstacle::{Obstacle, Obstacles, Origin, Refusal};
 use netkit_core::format::{
-    self, BatchNorm2d, DepthwiseConv2d, Geometry, Layer, MAX_LAYERS, MAX_TENSORS, ModelDescription,
-    NetworkKind, OwnedPair, OwnedTensor, Pool2d, TensorData, encode_conv2d, encode_depthwise,
-    encode_pool,
+    self, DepthwiseConv2d, Geometry, Layer, MAX_LAYERS, MAX_TENSORS, ModelDescription, NetworkKind,
+    OwnedPair, OwnedTensor, Pool2d, TensorData, encode_conv2d, encode_depthwise, encode_pool,
 };
 use netkit_core::tensor::Shape;
 use std::sync::Arc;
@@ -97,15 +99,25 @@ fn node_layers(node: Node, input: Shape) -> Result<Vec<Encoded>, Vec<Refusal>> {
             pool_record(&window, input).map(|pool| vec![(Layer::AvgPool2d(pool), None)])
         }
         Op::Affine(affine) => {
-            affine_layer(&affine, input).map(|layer| vec![layer]).map_err(|it| vec![it])
+            elementwise::affine(&affine, input).map(|it| vec![it]).map_err(|it| vec![it])
         }
         Op::Activation(activation) => {
-            activation_layer(activation, input).map(|layer| vec![layer]).map_err(|it| vec![it])
+            elementwise::activation(activation, input).map(|it| vec![it]).map_err(|it| vec![it])
         }
     }
 }
 
 fn dense_layers(dense: Dense, input: Shape) -> Result<Vec<Encoded>, Refusal> {
+    let mut layers = Vec::with_capacity(2);
+    if input.as_map().is_some() {
+        layers.push((Layer::Flatten, None));
+    }
+    layers.push(dense_layer(dense, input)?);
+    Ok(layers)
+}
+
+/// A dense layer on each row of its input, or on a whole map.
+fn dense_layer(dense: Dense, input: Shape) -> Result<Encoded, Refusal> {
     let rows = if input.as_map().is_some() { 1 } else { input.dims()[0] };
     if rows > 1 && dense.activation == Activation::Softmax {
         return Err(Refusal::new(format!(
@@ -116,13 +128,7 @@ fn dense_layers(dense: Dense, input: Shape) -> Result<Vec<Encoded>, Refusal> {
     let (activation, alpha) = activation_code(dense.activation);
     let pair = pair(&[dense.out_features, dense.in_features], dense.weights, dense.bias)?;
     let units = narrow(dense.out_features)?;
-    let layer = Layer::Dense(format::Dense { units, activation, alpha });
-    let mut layers = Vec::with_capacity(2);
-    if input.as_map().is_some() {
-        layers.push((Layer::Flatten, None));
-    }
-    layers.push((layer, Some(pair)));
-    Ok(layers)
+    Ok((Layer::Dense(format::Dense { units, activation, alpha }), Some(pair)))
 }
 
 fn convolution_layer(conv: Conv2d, input: Shape) -> Result<Encoded, Vec<Refusal>> {
@@ -152,7 +158,7 @@ fn convolution_layer(conv: Conv2d, input: Shape) -> Result<Encoded, Vec<Refusal>
     let (activation, alpha) = activation_code(conv.activation);
     let (kernel_h, kernel_w) = (conv.window.kernel.0 as usize, conv.window.kernel.1 as usize);
     let layer = if depthwise {
-        encode(&conv.window, input, false, encode_depthwise).and_then(
+        window::encode(&conv.window, input, false, encode_depthwise).and_then(
             |(geometry, (pad_h, pad_w, kw_byte))| {
                 let channels = narrow(conv.out_channels).map_err(|it| vec![it])?;
                 Ok(Layer::DepthwiseConv2d(DepthwiseConv2d {
@@ -170,7 +176,7 @@ fn convolution_layer(conv: Conv2d, input: Shape) -> Result<Encoded, Vec<Refusal>
     } else {
         // A kernel that is not square is refused above; the padding is still looked at.
         let square = Window { kernel: conv.window.kernel, ..conv.window };
-        encode(&square, input, false, |geometry| {
+        window::encode(&square, input, false, |geometry| {
             encode_conv2d(&Geometry { kernel_w: geometry.kernel_h, ..*geometry })
         })
         .and_then(|(geometry, (pad_h, pad_w, pad_extra))| {
@@ -205,159 +211,8 @@ fn convolution_layer(conv: Conv2d, input: Shape) -> Result<Encoded, Vec<Refusal>
 }
 
 fn pool_record(window: &Window, input: Shape) -> Result<Pool2d, Vec<Refusal>> {
-    let (geometry, (pad_h, pad_w, pool_extra)) = encode(window, input, true, encode_pool)?;
+    let (geometry, (pad_h, pad_w, pool_extra)) = window::encode(window, input, true, encode_pool)?;
     Ok(Pool2d { pool_size: geometry.kernel_h, stride: geometry.stride, pad_h, pad_w, pool_extra })
-}
-
-/// A scale and shift that stayed by itself: a batch norm, or with an activation, which the record of a
-/// batch norm has no room for, a depthwise 1×1 convolution, which is the same arithmetic.
-fn affine_layer(affine: &Affine, input: Shape) -> Result<Encoded, Refusal> {
-    let Some((_, _, channels)) = input.as_map() else {
-        return Err(Refusal::new("a scale and shift with no dense layer beside it to take it in")
-            .help("in a .nk file only maps can be scaled and shifted by a layer of its own"));
-    };
-    limit_channels(channels)?;
-    let (scale, shift) = (affine.scale.to_rounded(channels), affine.shift.to_rounded(channels));
-    if affine.activation != Activation::None {
-        return pointwise(scale, shift, affine.activation);
-    }
-    let channels_field = narrow(channels)?;
-    let layer = Layer::BatchNorm2d(BatchNorm2d { channels: channels_field });
-    Ok((layer, Some(pair(&[channels], scale, shift)?)))
-}
-
-/// An activation that nothing before it could take in.
-fn activation_layer(activation: Activation, input: Shape) -> Result<Encoded, Refusal> {
-    let Some((_, _, channels)) = input.as_map() else {
-        return Err(Refusal::new("an activation with no layer before it to take it in")
-            .help("in a .nk file an activation belongs to a dense or convolution layer"));
-    };
-    limit_channels(channels)?;
-    pointwise(vec![1.0; channels], vec![0.0; channels], activation)
-}
-
-/// Keeps weights that the source does not hold within reason.
-fn limit_channels(channels: usize) -> Result<(), Refusal> {
-    const MOST: usize = 1 << 16;
-    if channels > MOST {
-        return Err(Refusal::new(format!("a layer on {channels} channels; the most is {MOST}")));
-    }
-    Ok(())
-}
-
-fn pointwise(scale: Vec<f32>, shift: Vec<f32>, activation: Activation) -> Result<Encoded, Refusal> {
-    let (activation, alpha) = activation_code(activation);
-    let channels = scale.len();
-    let layer = Layer::DepthwiseConv2d(DepthwiseConv2d {
-        kernel_h: 1,
-        stride: 1,
-        channels: narrow(channels)?,
-        activation,
-        pad_h: 0,
-        pad_w: 0,
-        kw_byte: 1,
-        alpha,
-    });
-    Ok((layer, Some(pair(&[channels, 1, 1], scale, shift)?)))
-}
-
-/// The window as a record holds it. `encoder` writes its bytes, if it can.
-///
-/// Where a record cannot hold the padding as it is, another that gives the same windows may do: what
-/// lies behind the last window is never read, so the end padding is free within a stride.
-fn encode<T>(
-    window: &Window,
-    input: Shape,
-    pool: bool,
-    encoder: impl Fn(&Geometry) -> Option<T>,
-) -> Result<(Geometry, T), Vec<Refusal>> {
-    let Some((height, width, _)) = input.as_map() else {
-        return Err(vec![Refusal::new("its input is no map")]);
-    };
-    let mut refusals = Vec::new();
-    let (h, w) = (window.dilation.0, window.dilation.1);
-    if (h != 1 && window.kernel.0 > 1) || (w != 1 && window.kernel.1 > 1) {
-        let reason = format!("a dilation of {h}×{w}; a .nk file holds windows without dilation");
-        refusals.push(Refusal::new(reason).help("train with dilation 1"));
-    }
-    // Where there is only one window along an axis, it never steps.
-    let stride = match (window.stride, window.output) {
-        ((h, w), _) if h == w => Some(h),
-        ((_, w), (1, _)) => Some(w),
-        ((h, _), (_, 1)) => Some(h),
-        ((h, w), _) => {
-            let reason =
-                format!("strides of {h} and {w}; in a .nk file both axes have the same stride");
-            refusals.push(Refusal::new(reason).help("train with the same stride on both axes"));
-            None
-        }
-    };
-    let (Some(stride), true) = (stride, refusals.is_empty()) else {
-        return Err(refusals);
-    };
-    let padding = window.padding;
-    let rows = end_paddings(
-        (height, window.kernel.0, stride, window.output.0),
-        (padding.top, padding.bottom),
-        pool,
-    );
-    let columns = end_paddings(
-        (width, window.kernel.1, stride, window.output.1),
-        (padding.left, padding.right),
-        pool,
-    );
-    for &bottom in &rows {
-        for &right in &columns {
-            let geometry = Geometry {
-                kernel_h: window.kernel.0,
-                kernel_w: window.kernel.1,
-                stride,
-                top: padding.top,
-                left: padding.left,
-                bottom,
-                right,
-            };
-            if let Some(record) = encoder(&geometry) {
-                return Ok((geometry, record));
-            }
-        }
-    }
-    let (kernel_h, kernel_w) = window.kernel;
-    let reason = if rows.is_empty() || columns.is_empty() {
-        "in a .nk file the padding at the start of an axis is at most 255, and that at the end as much \
-         or up to 15 more"
-    } else {
-        "no record of a .nk file says this"
-    };
-    Err(vec![
-        Refusal::new(format!(
-            "a {kernel_h}×{kernel_w} window with padding top {}, left {}, bottom {}, right {}; {reason}",
-            padding.top, padding.left, padding.bottom, padding.right
-        ))
-        .help("train with the same padding on both sides"),
-    ])
-}
-
-/// The end paddings that a record can hold and that give the same windows, the source's own first.
-fn end_paddings(
-    (input, kernel, stride, output): (usize, u32, u32, u32),
-    (start, end): (u32, u32),
-    pool: bool,
-) -> Vec<u32> {
-    let [input, kernel, stride, output, start, end] =
-        [input as i64, kernel.into(), stride.into(), output.into(), start.into(), end.into()];
-    // output = ⌊(input + start + e − kernel) / stride⌋ + 1 for e from `least` on, stride many.
-    let least = (output - 1) * stride + kernel - input - start;
-    let last = least + stride - 1;
-    let fits = |e: &i64| {
-        (least..=last).contains(e)
-            && (start..=start + 15).contains(e)
-            && start <= 255
-            && (!pool || *e < kernel)
-    };
-    let own = [end].into_iter().filter(fits);
-    let others = (start..=start + 15).filter(|e| *e != end).filter(fits);
-    own.chain(others).filter_map(|e| u32::try_from(e).ok()).collect()
 }
 
 /// The code and the slope. Where there is no slope, the format wants 0.01.

@@ -446,7 +446,8 @@ impl<'m> Importer<'m> {
 }
 
 /// The input as the first operator on maps that it reaches sees it, in terms of the source's own
-/// element order: `[1, channels, height, width]`. `None` if it reaches none unchanged.
+/// element order: `[1, channels, height, width]`. If it reaches none unchanged, a transposition from
+/// channel-last to channel-first tells as much; `None` without one.
 fn demanded_layout<'m>(
     model: &'m Model,
     live: &HashSet<&'m str>,
@@ -456,6 +457,7 @@ fn demanded_layout<'m>(
     let mut constants = Constants::new(model);
     let mut views: HashMap<&str, View> = HashMap::new();
     views.insert(input, View::contiguous(dims));
+    let mut transposed = None;
     for node in live_nodes(model, live) {
         if constants.absorb(node, |name| views.get(name).map(View::dims)) {
             continue;
@@ -483,10 +485,14 @@ fn demanded_layout<'m>(
             None
         };
         if let (Some(view), Some(output)) = (next, node.outputs.first()) {
+            let perm = node.ints("perm").ok().flatten();
+            if node.operator == "Transpose" && perm == Some(&[0, 3, 1, 2]) {
+                transposed.get_or_insert_with(|| view.clone());
+            }
             views.insert(output, view);
         }
     }
-    None
+    transposed
 }
 
 fn names(ports: &[&Port]) -> String {

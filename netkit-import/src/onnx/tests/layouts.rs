@@ -168,6 +168,16 @@ fn images_read_by_dense_layers_only() {
     let conversion = agrees(&dense(build, "flat", 24, 2, "y").output("y"));
     assert_eq!(kinds(&conversion), [LayerKind::Flatten, LayerKind::Dense]);
     assert_eq!(conversion.model.input.dims(), [3, 4, 2]);
+    // Channel-last ones if the model turns them.
+    let build = Build::new()
+        .input("x", &["N", "3", "4", "2"])
+        .node("Transpose", &["x"], "nchw", &[("perm", [0, 3, 1, 2].into())])
+        .floats("c", &[2, 1, 1], &[2.0, 3.0])
+        .node("Mul", &["nchw", "c"], "scaled", &[])
+        .node("Flatten", &["scaled"], "flat", &[]);
+    let conversion = agrees(&dense(build, "flat", 24, 2, "y").output("y"));
+    assert_eq!(conversion.model.input.dims(), [3, 4, 2]);
+    assert!(!conversion.input.is_reordered());
     // Three are a vector.
     let build = Build::new().input("x", &["N", "6", "4"]).node("Flatten", &["x"], "flat", &[]);
     let conversion = agrees(&dense(build, "flat", 24, 2, "y").output("y"));

@@ -300,9 +300,28 @@ fn activations_that_nothing_takes_in_become_layers() {
         .output("y");
     let [depthwise, pool] = [LayerKind::DepthwiseConv2d, LayerKind::AvgPool2d];
     assert_eq!(kinds(&agrees(&build)), [depthwise, pool, depthwise]);
+    // Of a few features a dense layer.
+    let build = Build::new()
+        .input("x", &["2", "64"])
+        .floats("c", &[64], &numbers(64, 1))
+        .node("Tanh", &["x"], "t", &[])
+        .node("Mul", &["t", "c"], "y", &[])
+        .output("y");
+    assert_eq!(kinds(&agrees(&build)), [LayerKind::Dense; 2]);
+    let build = row("4")
+        .floats("w", &[4, 3], &numbers(12, 1))
+        .node("MatMul", &["x", "w"], "h", &[])
+        .node("Relu", &["h"], "r", &[])
+        .node("Softmax", &["r"], "y", &[])
+        .output("y");
+    assert_eq!(kinds(&agrees(&build)), [LayerKind::Dense; 2]);
     obstacle(
-        &row("4").node("Sigmoid", &["x"], "y", &[]).output("y"),
+        &row("65").node("Sigmoid", &["x"], "y", &[]).output("y"),
         &["Sigmoid `y`: an activation with no layer before it"],
+    );
+    obstacle(
+        &row("65").floats("two", &[], &[2.0]).node("Mul", &["x", "two"], "y", &[]).output("y"),
+        &["Mul `y`: a scale and shift with no dense layer"],
     );
 }
 
