@@ -2,6 +2,7 @@
 //!
 //! Files that break each rule are those of the format's own tests. After a change of wording, look at what
 //! `TRYBUILD=overwrite cargo test --test ui` makes of the `.stderr` files.
+#![allow(clippy::duplicate_mod, reason = "the format's tests share their models")]
 
 #[path = "../netkit-core/tests/format_network_rules.rs"]
 mod format_network_rules;

@@ -1,0 +1,141 @@
+//! What the macro makes compiles without a word in every kind of crate: strict ones, old ones, with names that get in
+//! the way, renamed and re-exported dependencies, odd folders, doctests.
+
+#[path = "../netkit-core/tests/format_support/mod.rs"]
+mod format_support;
+mod scratch;
+
+use netkit_core::format::{Activation, Conv2d, Dense, Layer, ModelDescription, NetworkKind};
+use netkit_core::format::{OwnedPair, OwnedTensor, TensorData};
+use netkit_core::tensor::Shape;
+use scratch::Scratch;
+
+/// A convolution large enough for its weights to be packed, and a dense layer.
+fn cnn() -> ModelDescription {
+    let pair = |weight: &[u32], channels: u32| {
+        let tensor = |dims: &[u32], value| {
+            let shape = Shape::new(dims).unwrap();
+            OwnedTensor { shape, data: TensorData::F32(vec![value; shape.elements()]) }
+        };
+        OwnedPair { weight: tensor(weight, 0.25), bias: tensor(&[channels], 0.5) }
+    };
+    let mut model = ModelDescription::new(NetworkKind::Cnn, Shape::new(&[6, 6, 2]).unwrap());
+    model.push(
+        Layer::Conv2d(Conv2d {
+            kernel_size: 3,
+            stride: 1,
+            filters: 20,
+            activation: Activation::LeakyRelu,
+            pad_h: 1,
+            pad_w: 1,
+            pad_extra: 0,
+            alpha: 0.1,
+        }),
+        [pair(&[20, 3, 3, 2], 20)],
+    );
+    model.push(Layer::Flatten, []);
+    model.push(
+        Layer::Dense(Dense { units: 3, activation: Activation::Softmax, alpha: 0.01 }),
+        [pair(&[3, 720], 3)],
+    );
+    model
+}
+
+/// A package in a folder of the workspace, with the models that all of them use.
+fn package(scratch: &Scratch, folder: &str, edition: &str, dependencies: &str, source: &str) {
+    let name = format!("user-{}", folder.replace(|c: char| !c.is_ascii_alphanumeric(), ""));
+    scratch.write(
+        &format!("{folder}/Cargo.toml"),
+        format!(
+            "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = {edition:?}\n\n\
+             [dependencies]\n{dependencies}\n"
+        ),
+    );
+    scratch.write(&format!("{folder}/src/lib.rs"), source);
+    let models = [
+        ("mlp", format_support::worked_mlp()),
+        ("cnn", cnn()),
+        ("cnn_int8", format_support::int8_cnn()),
+    ];
+    for (name, model) in models {
+        scratch.write(&format!("{folder}/models/{name}.nk"), model.to_bytes().unwrap());
+    }
+}
+
+/// A crate without anything special, whose documentation is a test.
+const PLAIN: &str = r#"
+//! ```
+//! NETKIT::model!(Digits = "models/mlp.nk");
+//! assert_eq!(Digits::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
+//! assert_eq!(Digits::NAME, "mlp");
+//! ```
+
+NETKIT::model!(pub Digits = "models/mlp.nk");
+
+#[test]
+fn runs() {
+    assert_eq!(Digits::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
+    assert_eq!(Digits::new_boxed().self_test().unwrap().cases, 3);
+}
+"#;
+
+#[test]
+fn generated_code_is_at_home_everywhere() {
+    let scratch = Scratch::new("hygiene");
+    let netkit = format!("netkit = {}", Scratch::netkit(""));
+    let strict = include_str!("hygiene/user.rs");
+    for edition in ["2018", "2021", "2024"] {
+        let source = strict.replace("NETKIT", "::netkit");
+        package(&scratch, &format!("strict{edition}"), edition, &netkit, &source);
+    }
+    // In the first edition `::netkit` is a path into the crate itself, where `core` is.
+    let source = strict
+        .replace("NETKIT", "::netkit")
+        .replace("pub mod core {}\n/// As above.\n", "")
+        .replace("<Present as ::core::default::Default>::default()", "Present::new()")
+        .replace(
+            "/// Names that",
+            "#[allow(unused_extern_crates)]\nextern crate netkit;\n\n/// Names that",
+        );
+    package(&scratch, "strict2015", "2015", &netkit, &source);
+
+    let plain = |path: &str| PLAIN.replace("NETKIT", path);
+    package(&scratch, "a päckage with spaces", "2024", &netkit, &plain("netkit"));
+    package(&scratch, "nested/member", "2021", &netkit, &plain("netkit"));
+    let renamed = format!("nk = {}", Scratch::netkit(", package = \"netkit\""));
+    package(&scratch, "renamed", "2024", &renamed, &plain("nk"));
+    // Through a crate that hands the macro on; the user does not depend on netkit.
+    package(
+        &scratch,
+        "middle",
+        "2024",
+        &netkit,
+        "pub use netkit::model;\npub use netkit as inner;\n",
+    );
+    let middle = "middle = { path = \"../middle\", package = \"user-middle\" }";
+    package(&scratch, "reexported", "2024", middle, &plain("middle"));
+    package(&scratch, "reexported-crate", "2024", middle, &plain("middle::inner"));
+    let bare = format!("netkit = {}", Scratch::netkit(", default-features = false"));
+    package(
+        &scratch,
+        "bare",
+        "2024",
+        &bare,
+        "#![no_std]\nnetkit::model!(pub Digits = \"models/cnn_int8.nk\");\n\
+         pub static DIGITS: Digits = Digits::new();\n",
+    );
+    scratch.write(
+        "Cargo.toml",
+        "[workspace]\nresolver = \"2\"\nmembers = [\"strict2015\", \"strict2018\", \"strict2021\", \"strict2024\", \
+         \"a päckage with spaces\", \"nested/member\", \"renamed\", \"middle\", \"reexported\", \
+         \"reexported-crate\", \"bare\"]\n",
+    );
+
+    scratch.cargo_passes("", &["clippy", "-q", "--workspace", "--all-targets"]);
+    scratch.cargo_passes("bare", &["clippy", "-q", "--", "-D", "warnings"]);
+    // From the root and from a member.
+    scratch.cargo_passes("", &["test", "-q", "--workspace"]);
+    scratch.cargo_passes("a päckage with spaces", &["test", "-q"]);
+    scratch.cargo_passes("", &["test", "-q", "--manifest-path", "nested/member/Cargo.toml"]);
+    scratch.cargo_passes("", &["doc", "-q", "--no-deps", "-p", "user-strict2024"]);
+}
