@@ -15,8 +15,8 @@ use std::fmt;
 const MAX_FILE_BYTES: usize = i32::MAX as usize;
 /// Most nodes, initializers or described values of a graph.
 const MAX_ENTRIES: usize = 1 << 16;
-/// Most attributes of a node.
-const MAX_ATTRIBUTES: usize = 64;
+/// Most attributes of a node, and of all nodes.
+const MAX_ATTRIBUTES: (usize, usize) = (64, 1 << 17);
 /// Most dimensions of a tensor.
 pub(super) const MAX_RANK: usize = 8;
 
@@ -50,7 +50,7 @@ pub(super) struct Node {
     /// An empty name stands for an optional input that is not given.
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
-    attributes: HashMap<String, AttributeProto>,
+    attributes: Vec<AttributeProto>,
 }
 
 /// An input or output of the graph.
@@ -177,8 +177,13 @@ impl Model {
             .map(|name| (name, ()))
             .collect();
         let mut nodes = Vec::with_capacity(graph.node.len());
+        let mut attributes = 0;
         for (index, bytes) in graph.node.into_iter().enumerate() {
             let node = Node::from_wire(index, NodeProto::decode(bytes)?)?;
+            attributes += node.attributes.len();
+            if attributes > MAX_ATTRIBUTES.1 {
+                return Err(ParseError::TooMany { what: "attributes", count: attributes });
+            }
             for name in node.outputs.iter().filter(|name| !name.is_empty()) {
                 if defined.insert(name.clone(), ()).is_some() {
                     return Err(ParseError::Duplicate { name: name.clone() });
@@ -253,12 +258,9 @@ mod attribute_type {
 
 impl Node {
     fn from_wire(index: usize, node: NodeProto) -> Result<Self, ParseError> {
-        limit("attributes on one node", &node.attribute, MAX_ATTRIBUTES)?;
-        let mut attributes = HashMap::with_capacity(node.attribute.len());
-        for bytes in node.attribute {
-            let attribute = AttributeProto::decode(bytes)?;
-            attributes.insert(attribute.name.clone().unwrap_or_default(), attribute);
-        }
+        limit("attributes on one node", &node.attribute, MAX_ATTRIBUTES.0)?;
+        let attributes =
+            node.attribute.into_iter().map(AttributeProto::decode).collect::<Result<_, _>>()?;
         let name = node.name.filter(|name| !name.is_empty()).unwrap_or_else(|| {
             format!("#{index} → {}", node.output.first().map_or("", String::as_str))
         });
@@ -273,7 +275,7 @@ impl Node {
     }
 
     fn attribute(&self, name: &str, kind: i32) -> Result<Option<&AttributeProto>, Refusal> {
-        match self.attributes.get(name) {
+        match self.attributes.iter().find(|attribute| attribute.name.as_deref() == Some(name)) {
             Some(attribute) if attribute.r#type.is_some_and(|actual| actual != kind) => {
                 Err(Refusal::new(format!("invalid ONNX: attribute `{name}` has the wrong type")))
             }
@@ -321,7 +323,7 @@ impl Node {
     /// A tensor attribute.
     pub(super) fn tensor(&self, name: &str) -> Result<Option<Constant>, Refusal> {
         self.attribute(name, attribute_type::TENSOR)?
-            .and_then(|it| it.t.as_ref())
+            .and_then(|it| it.t.as_deref())
             .map(Constant::decode)
             .transpose()
     }

@@ -82,8 +82,8 @@ pub(crate) struct AttributeProto {
     pub(crate) i: Option<i64>,
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub(crate) s: Option<Bytes>,
-    #[prost(message, optional, tag = "5")]
-    pub(crate) t: Option<TensorProto>,
+    #[prost(message, optional, boxed, tag = "5")]
+    pub(crate) t: Option<Box<TensorProto>>,
     #[prost(float, repeated, tag = "7")]
     pub(crate) floats: Vec<f32>,
     #[prost(int64, repeated, tag = "8")]

@@ -158,7 +158,7 @@ impl Build {
                     3
                 }
                 Attribute::Tensor(tensor) => {
-                    proto.t = Some(tensor);
+                    proto.t = Some(Box::new(tensor));
                     4
                 }
                 Attribute::Ints(values) => {
