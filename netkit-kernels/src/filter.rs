@@ -16,6 +16,9 @@ pub enum Filter<'a> {
     /// Packed beforehand by [`netkit_core::pack`]: convolutions as
     /// [`PanelF32`](netkit_core::pack::PackLayout::PanelF32), depthwise ones as
     /// [`TapsF32`](netkit_core::pack::PackLayout::TapsF32), dense layers in file order.
+    ///
+    /// Not on microcontrollers, whose kernels read file order: there the code for it would only take flash.
+    #[cfg(not(netkit_micro))]
     Packed(&'a [f32]),
 }
 
@@ -34,6 +37,7 @@ impl Filter<'_> {
     pub const fn form(&self) -> FilterForm {
         match self {
             Self::File { .. } => FilterForm::File,
+            #[cfg(not(netkit_micro))]
             Self::Packed(_) => FilterForm::Packed,
         }
     }

@@ -11,6 +11,9 @@ pub enum FilterS8<'a> {
     /// Packed beforehand by [`pack_conv2d_s8`](netkit_core::pack::pack_conv2d_s8),
     /// [`pack_depthwise_conv2d_s8`](netkit_core::pack::pack_depthwise_conv2d_s8) or
     /// [`pack_dense_s8`](netkit_core::pack::pack_dense_s8), for the same operator.
+    ///
+    /// Not on microcontrollers, whose kernels read file order: there the code for it would only take flash.
+    #[cfg(not(netkit_micro))]
     Packed(&'a [i8]),
 }
 
@@ -20,6 +23,7 @@ impl FilterS8<'_> {
     pub const fn form(&self) -> FilterForm {
         match self {
             Self::File(_) => FilterForm::File,
+            #[cfg(not(netkit_micro))]
             Self::Packed(_) => FilterForm::Packed,
         }
     }

@@ -75,6 +75,8 @@ mod filter_s8;
 mod generic;
 pub mod isa;
 mod layout;
+#[cfg(any(netkit_micro, test))]
+mod micro;
 pub mod reference;
 mod simd;
 mod simd_s8;

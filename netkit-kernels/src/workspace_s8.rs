@@ -83,6 +83,10 @@ const fn panels_len(runs: &Runs, channels: usize) -> usize {
 /// Scratch of [`conv2d_s8`](crate::Kernels::conv2d_s8).
 #[must_use]
 pub const fn conv2d_s8(conv: &Conv2d, form: FilterForm) -> usize {
+    #[cfg(netkit_micro)]
+    if matches!(form, FilterForm::File) {
+        return crate::micro::conv2d_s8_scratch(conv);
+    }
     let panels = match form {
         FilterForm::File if !PACKS => return 0,
         FilterForm::File => panels_len(&Runs::of_conv2d(conv), conv.out_channels),
@@ -149,6 +153,10 @@ pub(crate) const fn depthwise_plan_s8(conv: &DepthwiseConv2d) -> DepthwisePlanS8
 /// Scratch of [`depthwise_conv2d_s8`](crate::Kernels::depthwise_conv2d_s8).
 #[must_use]
 pub const fn depthwise_conv2d_s8(conv: &DepthwiseConv2d, form: FilterForm) -> usize {
+    #[cfg(netkit_micro)]
+    if matches!(form, FilterForm::File) {
+        return crate::micro::depthwise_conv2d_s8_scratch(conv);
+    }
     let plan = depthwise_plan_s8(conv);
     let groups = RowGroups::of(conv);
     let panels = match form {

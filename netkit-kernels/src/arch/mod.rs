@@ -3,6 +3,8 @@
 //! Only here (and nowhere in [`generic`](crate::generic)) is `unsafe` allowed.
 
 pub(crate) mod add_s8;
+#[cfg(any(netkit_dsp, netkit_thumb2))]
+pub(crate) mod arm;
 pub(crate) mod depthwise_s8;
 pub(crate) mod interleave_s8;
 mod scalar;

@@ -39,7 +39,7 @@ pub(super) const fn rows_exist(rows: &Range<usize>, out_h: usize) -> bool {
 
 /// Whether all that is computed from a window (positions of taps, extents) stays in range.
 #[inline]
-pub(super) const fn window_is_sane(window: &netkit_core::op::Window) -> bool {
+pub(crate) const fn window_is_sane(window: &netkit_core::op::Window) -> bool {
     // Far above any map that fits a memory, far below what overflows when multiplied once.
     const LIMIT: usize = 1 << (usize::BITS / 2 - 1);
     let w = window;

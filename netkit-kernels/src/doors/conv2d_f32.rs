@@ -7,7 +7,6 @@ use crate::generic::conv2d_f32::Conv2dF32;
 use crate::workspace;
 use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d};
-use netkit_core::pack::packed_conv2d_f32_len;
 
 impl Kernels {
     /// Rows `rows` of `activation(conv(input) + bias + residual)`.
@@ -47,8 +46,9 @@ impl Kernels {
                 require!(scaled, "conv2d_f32: scale length");
                 FilterForm::File
             }
+            #[cfg(not(netkit_micro))]
             Filter::Packed(values) => {
-                let len = packed_conv2d_f32_len(conv);
+                let len = netkit_core::pack::packed_conv2d_f32_len(conv);
                 require!(values.len() == len, "conv2d_f32: packed filter length");
                 FilterForm::Packed
             }

@@ -8,7 +8,6 @@ use crate::generic::conv2d_s8::Conv2dS8;
 use crate::workspace;
 use core::ops::Range;
 use netkit_core::op::Conv2d;
-use netkit_core::pack::packed_conv2d_s8_len;
 use netkit_core::quant::{Multiplier, OutputStage};
 
 impl Kernels {
@@ -48,8 +47,9 @@ impl Kernels {
                 require!(has(weights.len(), &len), "conv2d_s8: filter length");
                 FilterForm::File
             }
+            #[cfg(not(netkit_micro))]
             FilterS8::Packed(panels) => {
-                let len = packed_conv2d_s8_len(conv);
+                let len = netkit_core::pack::packed_conv2d_s8_len(conv);
                 require!(panels.len() == len, "conv2d_s8: packed filter length");
                 FilterForm::Packed
             }

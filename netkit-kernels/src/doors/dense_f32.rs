@@ -28,6 +28,7 @@ impl Kernels {
         require!(bias.len() == dense.out_features, "dense_f32: bias length");
         let (weights, scale) = match filter {
             Filter::File { values, scale } => (values, scale),
+            #[cfg(not(netkit_micro))]
             Filter::Packed(values) => (values, None),
         };
         let len = [dense.out_features, dense.in_features];

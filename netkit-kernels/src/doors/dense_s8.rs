@@ -7,7 +7,6 @@ use crate::filter_s8::FilterS8;
 use crate::generic::dense_s8::DenseS8;
 use crate::workspace;
 use netkit_core::op::Dense;
-use netkit_core::pack::packed_dense_s8_len;
 use netkit_core::quant::{Multiplier, OutputStage};
 
 impl Kernels {
@@ -42,8 +41,9 @@ impl Kernels {
                 require!(has(weights.len(), &len), "dense_s8: filter length");
                 FilterForm::File
             }
+            #[cfg(not(netkit_micro))]
             FilterS8::Packed(panels) => {
-                let len = packed_dense_s8_len(dense);
+                let len = netkit_core::pack::packed_dense_s8_len(dense);
                 require!(panels.len() == len, "dense_s8: packed filter length");
                 FilterForm::Packed
             }

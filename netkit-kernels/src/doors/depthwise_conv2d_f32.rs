@@ -46,6 +46,7 @@ impl Kernels {
                 require!(scaled, "depthwise_conv2d_f32: scale length");
                 (FilterForm::File, values)
             }
+            #[cfg(not(netkit_micro))]
             Filter::Packed(values) => (FilterForm::Packed, values),
         };
         require!(has(values.len(), &weights), "depthwise_conv2d_f32: filter length");

@@ -15,4 +15,6 @@ mod norm_f32;
 mod pool2d_f32;
 mod pool2d_s8;
 
+#[cfg(any(netkit_micro, test))]
+pub(crate) use check::window_is_sane;
 pub use native::*;

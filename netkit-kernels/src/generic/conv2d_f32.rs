@@ -72,6 +72,7 @@ impl Kernel for Conv2dF32<'_> {
                 output: self.output.get_mut(here.clone()).unwrap_or(&mut []),
             };
             match self.filter {
+                #[cfg(not(netkit_micro))]
                 Filter::Packed(values) => block.packed(simd, values),
                 Filter::File { values, scale } => block.file(simd, values, scale, panels),
             }
@@ -134,6 +135,7 @@ struct Block<'a> {
 
 impl Block<'_> {
     /// All channels, from packed panels.
+    #[cfg(not(netkit_micro))]
     #[inline(always)]
     fn packed<S: Simd>(&mut self, simd: S, values: &[f32]) {
         let depth = self.conv.window.taps() * self.conv.in_channels;

@@ -30,8 +30,13 @@ impl KernelS8 for Conv2dS8<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: SimdS8>(self, simd: S) {
+    #[allow(unused_mut, reason = "passes of microcontrollers change it")]
+    fn run<S: SimdS8>(mut self, simd: S) {
         if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
+            #[cfg(netkit_micro)]
+            if crate::micro::conv2d_s8(&mut self, weights) {
+                return;
+            }
             let direct = DirectS8 {
                 input: self.input,
                 input_zero_point: self.input_zero_point,
@@ -203,6 +208,7 @@ impl BlockS8<'_> {
         channels: usize,
     ) {
         match filter {
+            #[cfg(not(netkit_micro))]
             FilterS8::Packed(panels) => {
                 self.compute(simd, panels, bias, multipliers, 0..channels);
             }

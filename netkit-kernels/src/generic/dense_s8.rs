@@ -28,8 +28,13 @@ impl KernelS8 for DenseS8<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: SimdS8>(self, simd: S) {
+    #[allow(unused_mut, reason = "passes of microcontrollers change it")]
+    fn run<S: SimdS8>(mut self, simd: S) {
         if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
+            #[cfg(netkit_micro)]
+            if crate::micro::dense_s8(&mut self, weights) {
+                return;
+            }
             let direct = DirectS8 {
                 input: self.input,
                 input_zero_point: self.input_zero_point,

@@ -32,6 +32,7 @@ impl Kernel for DepthwiseConv2dF32<'_> {
         if direct {
             let (weights, taps_first, scale) = match self.filter {
                 Filter::File { values, scale } => (values, false, scale),
+                #[cfg(not(netkit_micro))]
                 Filter::Packed(values) => (values, true, None),
             };
             let direct = DirectDepthwiseConv2dF32 {
@@ -49,6 +50,7 @@ impl Kernel for DepthwiseConv2dF32<'_> {
         }
         let channels = self.conv.channels;
         match self.filter {
+            #[cfg(not(netkit_micro))]
             Filter::Packed(values) => self.block(simd, values, channels, 0..channels),
             Filter::File { values, scale } => {
                 let taps = self.conv.window.taps();

@@ -38,6 +38,10 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
     #[inline(always)]
     fn run<S: SimdS8>(mut self, simd: S) {
         if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
+            #[cfg(netkit_micro)]
+            if crate::micro::depthwise_conv2d_s8(&mut self, weights) {
+                return;
+            }
             let direct = DirectS8 {
                 input: self.input,
                 input_zero_point: self.input_zero_point,
@@ -62,6 +66,7 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
         for first in (0..channels).step_by(plan.channels.max(1)) {
             let block = first..(first + plan.channels).min(channels);
             let weights = match self.filter {
+                #[cfg(not(netkit_micro))]
                 FilterS8::Packed(packed) => packed.get(first / PANEL * panel_len..).unwrap_or(&[]),
                 FilterS8::File(weights) => {
                     let to = panels.chunks_exact_mut(panel_len);

@@ -1,6 +1,6 @@
 //! What was measured, and the file that keeps it: budget and record in one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
@@ -96,9 +96,13 @@ impl Measurements {
         Ok(measurements)
     }
 
-    /// Takes over what `newer` measured.
+    /// Takes over what `newer` measured, and forgets what else was known of the same images.
     pub(crate) fn merge(&mut self, newer: Self) {
         self.compiler = newer.compiler;
+        let measured: BTreeSet<_> =
+            newer.values.keys().map(|key| (key.target.clone(), key.workload.clone())).collect();
+        self.values
+            .retain(|key, _| !measured.contains(&(key.target.clone(), key.workload.clone())));
         self.values.extend(newer.values);
     }
 
@@ -168,6 +172,17 @@ mod tests {
         assert_eq!(Measurements::parse(&measurements.to_string()).unwrap(), measurements);
         assert!(Measurements::parse("m4\tcnn\tforward\tmiles\t1").is_err());
         assert!(Measurements::parse("m4\tcnn\tforward\tstack").is_err());
+    }
+
+    #[test]
+    fn new_measurements_replace_those_of_the_same_images() {
+        let mut old = Measurements::parse(
+            "m4\tcnn\trenamed\tinstructions\t1\nm3\tcnn\tforward\tinstructions\t2\n",
+        )
+        .unwrap();
+        old.merge(budget(3));
+        let values: Vec<_> = old.values.values().copied().collect();
+        assert_eq!(values, [2, 3]);
     }
 
     #[test]
