@@ -282,7 +282,7 @@ impl<'m> Constants<'m> {
     }
 
     fn fold(&mut self, node: &Node) -> Option<Result<Constant, Refusal>> {
-        if layout::is_layout_operator(&node.operator) {
+        if layout::is_layout_operator(&node.operator) && node.operator != "Cast" {
             let opset = self.model.opset;
             return Some(self.required(node, 0).and_then(|input| {
                 let view = layout::apply(node, input.view(), opset, &mut |name| self.get(name))?;

@@ -1,6 +1,6 @@
 //! The operators that move no arithmetic, only indices: what each does to a [`View`].
 
-use super::constant::{Constant, axis_index};
+use super::constant::{Constant, axis_index, data_type};
 use super::model::{MAX_RANK, Node};
 use crate::obstacle::Refusal;
 use crate::view::View;
@@ -8,12 +8,13 @@ use crate::view::View;
 /// Finds a constant by name.
 pub(super) type Lookup<'a> = dyn FnMut(&str) -> Option<Result<Constant, Refusal>> + 'a;
 
+/// The operators [`apply`] knows.
+pub(super) const OPERATORS: [&str; 8] =
+    ["Identity", "Dropout", "Cast", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze"];
+
 /// Whether [`apply`] knows the operator.
 pub(super) fn is_layout_operator(operator: &str) -> bool {
-    matches!(
-        operator,
-        "Identity" | "Dropout" | "Transpose" | "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze"
-    )
+    OPERATORS.contains(&operator)
 }
 
 /// The view of the node's output, given that of its first input.
@@ -26,6 +27,7 @@ pub(super) fn apply(
     match node.operator.as_str() {
         "Identity" => Ok(input.clone()),
         "Dropout" => dropout(node, input, constant),
+        "Cast" => cast(node, input),
         "Transpose" => transpose(node, input),
         "Reshape" => reshape(node, input, constant),
         "Flatten" => flatten(node, input),
@@ -48,6 +50,15 @@ fn dropout(node: &Node, input: &View, constant: &mut Lookup<'_>) -> Result<View,
         }
     }
     Ok(input.clone())
+}
+
+/// All computed values are float32; exporters like to say so again.
+fn cast(node: &Node, input: &View) -> Result<View, Refusal> {
+    match node.int_or("to", 0)? as i32 {
+        data_type::FLOAT => Ok(input.clone()),
+        other => Err(Refusal::new(format!("it converts to {}", data_type::name(other)))
+            .help("export the model in float32")),
+    }
 }
 
 fn transpose(node: &Node, input: &View) -> Result<View, Refusal> {

@@ -41,22 +41,33 @@ pub(super) struct Operands<'a, 'm> {
 /// Converts the operands of one operator.
 pub(super) type Convert = fn(&mut Operands<'_, '_>) -> Result<Converted, Refusal>;
 
+/// How each operator of the default domain is converted. Operators that only move elements are in
+/// [`layout::OPERATORS`](super::layout::OPERATORS).
+pub(super) const CONVERTERS: &[(&str, Convert)] = &[
+    ("Conv", convolution::conv),
+    ("Gemm", dense::gemm),
+    ("MatMul", dense::matmul),
+    ("MaxPool", pooling::max_pool),
+    ("AveragePool", pooling::average_pool),
+    ("GlobalMaxPool", pooling::global_max_pool),
+    ("GlobalAveragePool", pooling::global_average_pool),
+    ("ReduceMean", pooling::reduce_mean),
+    ("BatchNormalization", normalization::batch_normalization),
+    ("Add", elementwise::arithmetic),
+    ("Sub", elementwise::arithmetic),
+    ("Mul", elementwise::arithmetic),
+    ("Div", elementwise::arithmetic),
+    ("Relu", elementwise::activation),
+    ("LeakyRelu", elementwise::activation),
+    ("Sigmoid", elementwise::activation),
+    ("Tanh", elementwise::activation),
+    ("Clip", elementwise::activation),
+    ("Softmax", elementwise::activation),
+];
+
 /// How an operator of the default domain is converted, if it is.
 pub(super) fn converter(operator: &str) -> Option<Convert> {
-    Some(match operator {
-        "Conv" => convolution::conv,
-        "Gemm" => dense::gemm,
-        "MatMul" => dense::matmul,
-        "MaxPool" => pooling::max_pool,
-        "AveragePool" => pooling::average_pool,
-        "GlobalMaxPool" => pooling::global_max_pool,
-        "GlobalAveragePool" => pooling::global_average_pool,
-        "ReduceMean" => pooling::reduce_mean,
-        "BatchNormalization" => normalization::batch_normalization,
-        "Add" | "Sub" | "Mul" | "Div" => elementwise::arithmetic,
-        "Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "Clip" | "Softmax" => elementwise::activation,
-        _ => return None,
-    })
+    CONVERTERS.iter().find(|(name, _)| *name == operator).map(|(_, convert)| *convert)
 }
 
 /// Whether the operator's output has the shape of its first input and each element of it depends on

@@ -395,3 +395,26 @@ fn optional_outputs_must_be_unused() {
     let all = obstacles(&build.output("indices"));
     assert!(all.iter().any(|text| text.contains("its output `indices` is used")), "{all:#?}");
 }
+
+#[test]
+fn casts_to_what_everything_is_are_dropped() {
+    let cast = |to: i64| {
+        row("4")
+            .floats("w", &[4, 3], &numbers(12, 1))
+            .node("Cast", &["x"], "c", &[("to", to.into())])
+            .node("Cast", &["w"], "wc", &[("to", to.into())])
+            .node("MatMul", &["c", "wc"], "y", &[])
+            .output("y")
+    };
+    assert_eq!(kinds(&agrees(&cast(1))), [LayerKind::Dense]);
+    assert!(obstacles(&cast(10))[0].contains("Cast `c`: it converts to float16"));
+}
+
+#[test]
+fn the_documentation_names_every_operator() {
+    let document = include_str!("../../../../docs/importing.md");
+    let converted = crate::onnx::operators::CONVERTERS.iter().map(|(name, _)| *name);
+    for operator in converted.chain(crate::onnx::layout::OPERATORS) {
+        assert!(document.contains(&format!("`{operator}`")), "`{operator}` is missing");
+    }
+}
