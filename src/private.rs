@@ -3,7 +3,7 @@
 //! Everything comes through here, down to the primitive types, so that a crate may call its own things `core`, `Result`
 //! or `f32` and the generated code still means what it says.
 
-pub use core::primitive::{f32, i8, str, u8, u64, usize};
+pub use core::primitive::{f32, i8, i32, str, u8, u64, usize};
 pub use core::{
     compile_error, concat,
     default::Default,

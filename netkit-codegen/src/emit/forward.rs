@@ -2,6 +2,7 @@
 
 use super::layout::Memory;
 use super::names::Names;
+use super::needs::Tensors;
 use super::quantized::call_s8;
 use super::{Emit, float, number, operator};
 use netkit_core::op::Op;
@@ -21,20 +22,20 @@ pub(super) struct StepCode {
 
 impl Emit<'_, '_, '_> {
     /// Prints one step.
-    pub(super) fn step(&self, step: &Step<'_, '_>) -> StepCode {
+    pub(super) fn step(&self, step: &Step<'_, '_>, tensors: &mut Tensors) -> StepCode {
         let names = Names::of(step.index);
-        let needs = self.needs(step, &names);
+        let needs = self.needs(step, &names, tensors);
         let Names { operator, scratch, .. } = &names;
         let attributes =
             needs.attributes.map(|(kind, value)| quote!(const #operator: nk::#kind = #value;));
-        let tensors = needs.tensors;
+        let constants = needs.constants;
         let bytes = needs.scratch.map(|bytes| quote!(const #scratch: nk::usize = #bytes;));
         let scratch = bytes.is_some().then(|| quote!(#scratch));
         let memory = self.memory(step.inputs(), step.output(), scratch.as_ref());
         let call = call(step, &names, &memory);
         let views = memory.views;
         StepCode {
-            items: quote!(#attributes #tensors #bytes),
+            items: quote!(#attributes #constants #bytes),
             statements: quote!(#views #call;),
             scratch,
         }
@@ -60,17 +61,17 @@ fn call_f32(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream 
                 quote!(nk::None)
             };
             quote!(kernels.conv2d_f32(
-                &#operator, #x, #filter, #bias.as_f32(), #residual, #activation, #rows, #y, scratch
+                &#operator, #x, #filter, #bias, #residual, #activation, #rows, #y, scratch
             ))
         }
         Op::DepthwiseConv2d { conv, .. } => {
             let rows = rows(conv.window.out_h);
             quote!(kernels.depthwise_conv2d_f32(
-                &#operator, #x, #filter, #bias.as_f32(), #activation, #rows, #y, scratch
+                &#operator, #x, #filter, #bias, #activation, #rows, #y, scratch
             ))
         }
         Op::Dense { .. } => {
-            quote!(kernels.dense_f32(&#operator, #x, #filter, #bias.as_f32(), #activation, #y))
+            quote!(kernels.dense_f32(&#operator, #x, #filter, #bias, #activation, #y))
         }
         Op::MaxPool2d(pool) => {
             let rows = rows(pool.window.out_h);
@@ -81,18 +82,18 @@ fn call_f32(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream 
             quote!(kernels.average_pool2d_f32(&#operator, #x, #rows, #y))
         }
         Op::BatchNorm(..) => quote!(kernels.batch_norm_f32(
-            &#operator, #x, #weights.as_f32(), #bias.as_f32(), #activation, #y
+            &#operator, #x, #weights, #bias, #activation, #y
         )),
         Op::LayerNorm { epsilon, .. } => {
             let epsilon = float(*epsilon);
             quote!(kernels.layer_norm_f32(
-                &#operator, #epsilon, #x, #weights.as_f32(), #bias.as_f32(), #y
+                &#operator, #epsilon, #x, #weights, #bias, #y
             ))
         }
         Op::GlobalResponseNorm { epsilon, .. } => {
             let epsilon = float(*epsilon);
             quote!(kernels.global_response_norm_f32(
-                &#operator, #epsilon, #x, #weights.as_f32(), #bias.as_f32(), #y, scratch
+                &#operator, #epsilon, #x, #weights, #bias, #y, scratch
             ))
         }
         Op::Softmax { .. } => quote!(kernels.softmax_f32(#x, #y)),

@@ -17,6 +17,7 @@ mod weights;
 use crate::input::Input;
 use crate::source::ModelPath;
 use forward::StepCode;
+use needs::Tensors;
 use netkit_core::plan::CACHE_LINE;
 use netkit_core::program::Program;
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -57,8 +58,10 @@ impl<'e, 'a, 's> Emit<'e, 'a, 's> {
         let Self { krate, input, .. } = self;
         let conditions = &input.conditions;
         let structure = self.structure();
-        let file = self.file();
-        let steps: Vec<StepCode> = self.program.steps().map(|step| self.step(&step)).collect();
+        let mut tensors = Tensors::new();
+        let steps: Vec<StepCode> =
+            self.program.steps().map(|step| self.step(&step, &mut tensors)).collect();
+        let tensors = self.tensors(&tensors);
         let constants = steps.iter().map(|step| &step.items);
         let implementations = self.implementations(&steps);
         quote! {
@@ -67,21 +70,10 @@ impl<'e, 'a, 's> Emit<'e, 'a, 's> {
             #(#conditions)*
             const _: () = {
                 use #krate::private as nk;
-                #file
+                #tensors
                 #(#constants)*
                 #implementations
             };
-        }
-    }
-
-    /// The model file as a constant: what is not copied out of it stays out of the binary, and including it makes the
-    /// compiler watch it.
-    fn file(&self) -> TokenStream {
-        let len = number(self.program.source().len());
-        let variable = self.path.base.variable();
-        let rest = format!("/{}", self.path.relative);
-        quote! {
-            const FILE: &[nk::u8; #len] = nk::include_bytes!(nk::concat!(nk::env!(#variable), #rest));
         }
     }
 }

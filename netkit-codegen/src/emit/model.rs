@@ -169,7 +169,7 @@ impl Emit<'_, '_, '_> {
                 let run = if quantized { quote!(self_test_s8) } else { quote!(self_test_f32) };
                 quote! {
                     #cases
-                    nk::#run(self, CASES.as_bytes())
+                    nk::#run(self, CASES.0.as_bytes())
                 }
             }
             None => quote!(nk::NO_CASES),

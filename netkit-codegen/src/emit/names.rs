@@ -9,10 +9,8 @@ pub(super) struct Names {
     pub(super) operator: Ident,
     /// The filter as its kernel takes it.
     pub(super) filter: Ident,
-    /// The static behind the filter, or the scale of a normalisation.
+    /// The scale of a normalisation.
     pub(super) weights: Ident,
-    /// The factors of a batch norm that is folded into a filter in file order.
-    pub(super) scale: Ident,
     /// The bias, or the shift of a normalisation.
     pub(super) bias: Ident,
     /// The fixed-point factors of an int8 step.
@@ -29,7 +27,6 @@ impl Names {
             operator: name("OPERATOR"),
             filter: name("FILTER"),
             weights: name("WEIGHTS"),
-            scale: name("SCALE"),
             bias: name("BIAS"),
             multipliers: name("MULTIPLIERS"),
             scratch: name("SCRATCH"),

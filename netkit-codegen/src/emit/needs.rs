@@ -1,7 +1,8 @@
 //! What a step needs besides its inputs: attributes, tensors, scratch.
 
 use super::names::Names;
-use super::{Emit, operator, weights};
+use super::weights::{self, Parts};
+use super::{Emit, operator};
 use netkit_core::graph::Weights;
 use netkit_core::op::Op;
 use netkit_core::pack;
@@ -9,110 +10,148 @@ use netkit_core::program::Step;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// Parts of the constants of one step.
+/// Everything that the steps of a program read and that lies in statics.
+///
+/// Where kernels of one target want a filter in panels and those of another in file order, both forms are printed and
+/// `nk::layout!` keeps one.
+pub(super) struct Tensors {
+    /// Parts of the file that every target reads.
+    pub(super) shared: Parts,
+    /// Parts of the file that only targets read whose kernels want filters in file order.
+    pub(super) in_file_order: Parts,
+    /// Constants of filters in panels.
+    pub(super) panels: TokenStream,
+    /// Constants of filters in file order.
+    pub(super) file: TokenStream,
+}
+
+impl Tensors {
+    pub(super) fn new() -> Self {
+        Self {
+            shared: Parts::new("TENSORS"),
+            in_file_order: Parts::new("FILTERS"),
+            panels: TokenStream::new(),
+            file: TokenStream::new(),
+        }
+    }
+}
+
+impl Emit<'_, '_, '_> {
+    /// The statics, and the filters that depend on the target.
+    pub(super) fn tensors(&self, tensors: &Tensors) -> TokenStream {
+        let Tensors { shared, in_file_order, panels, file } = tensors;
+        let filters = self.parts(in_file_order);
+        let shared = self.parts(shared).unwrap_or_else(|| self.mention());
+        let by_layout = (!panels.is_empty()).then(|| {
+            quote! {
+                nk::layout! {
+                    panels { #panels }
+                    file { #filters #file }
+                }
+            }
+        });
+        quote!(#shared #by_layout)
+    }
+}
+
+/// Constants of one step.
 #[derive(Default)]
 pub(super) struct Needs {
     /// Type and value of its attributes.
     pub(super) attributes: Option<(TokenStream, TokenStream)>,
-    /// Items that hold its tensors.
-    pub(super) tensors: TokenStream,
+    /// Constants that are its tensors.
+    pub(super) constants: TokenStream,
     /// Bytes of scratch, an expression that the target's compiler evaluates.
     pub(super) scratch: Option<TokenStream>,
 }
 
 impl Emit<'_, '_, '_> {
-    pub(super) fn needs(&self, step: &Step<'_, '_>, names: &Names) -> Needs {
-        if step.is_quantized() { self.needs_s8(step, names) } else { self.needs_f32(step, names) }
+    pub(super) fn needs(&self, step: &Step<'_, '_>, names: &Names, tensors: &mut Tensors) -> Needs {
+        if step.is_quantized() {
+            self.needs_s8(step, names, tensors)
+        } else {
+            self.needs_f32(step, names, tensors)
+        }
     }
 
-    fn needs_f32(&self, step: &Step<'_, '_>, names: &Names) -> Needs {
-        let Names { operator, filter, .. } = names;
+    fn needs_f32(&self, step: &Step<'_, '_>, names: &Names, tensors: &mut Tensors) -> Needs {
+        let Names { operator, filter, weights, bias, .. } = names;
         let attributes = attributes(&step.node.op);
-        let Some(tensors) = &step.node.weights else {
+        let Some(constants) = &step.node.weights else {
             return Needs { attributes, ..Needs::default() };
         };
-        let (tensors, scratch) = match &step.node.op {
+        let biases = self.bias(constants, &mut tensors.shared);
+        let scratch = match &step.node.op {
             Op::Conv2d { conv, .. } => {
                 let mut packed = vec![0.0; pack::packed_conv2d_f32_len(conv)];
-                let (values, scale) = self.filter_and_scale(tensors);
+                let (values, scale) = self.filter_and_scale(constants);
                 pack::pack_conv2d_f32(conv, &values, scale.as_deref(), &mut packed)
                     .expect("checked graphs have filters of the right size");
-                let scratch = quote!(nk::workspace::conv2d_f32(&#operator, #filter.form()));
-                (self.packed_filter(names, tensors, &packed), Some(scratch))
+                filter_forms(names, constants, &packed, tensors);
+                Some(quote!(nk::workspace::conv2d_f32(&#operator, #filter.form())))
             }
             Op::DepthwiseConv2d { conv, .. } => {
                 let mut packed = vec![0.0; pack::packed_depthwise_conv2d_f32_len(conv)];
-                let (values, scale) = self.filter_and_scale(tensors);
-                let channels = 0..conv.channels * conv.multiplier;
-                let taps = conv.window.taps();
-                pack::pack_depthwise_conv2d_f32(
-                    taps,
-                    channels,
-                    &values,
-                    scale.as_deref(),
-                    &mut packed,
-                )
-                .expect("checked graphs have filters of the right size");
-                let scratch =
-                    quote!(nk::workspace::depthwise_conv2d_f32(&#operator, #filter.form()));
-                (self.packed_filter(names, tensors, &packed), Some(scratch))
+                let (values, scale) = self.filter_and_scale(constants);
+                let (taps, channels) = (conv.window.taps(), 0..conv.channels * conv.multiplier);
+                let scale = scale.as_deref();
+                pack::pack_depthwise_conv2d_f32(taps, channels, &values, scale, &mut packed)
+                    .expect("checked graphs have filters of the right size");
+                filter_forms(names, constants, &packed, tensors);
+                Some(quote!(nk::workspace::depthwise_conv2d_f32(&#operator, #filter.form())))
             }
             Op::Dense { .. } => {
-                let in_file_order = file_filter(names, tensors);
-                let bias = self.bias(&names.bias, tensors);
-                (quote!(#in_file_order #bias), None)
+                let in_file_order = file_filter(names, constants, &mut tensors.shared);
+                let constants = quote! {
+                    #in_file_order
+                    const #bias: &[nk::f32] = #biases;
+                };
+                return Needs { attributes, constants, scratch: None };
             }
             op => {
-                let weights = weights::part(&names.weights, &tensors.filter);
-                let bias = weights::part(&names.bias, &tensors.bias);
+                let values = tensors.shared.tensor(&constants.filter);
+                let constants = quote! {
+                    const #weights: &[nk::f32] = #values;
+                    const #bias: &[nk::f32] = #biases;
+                };
                 let scratch = matches!(op, Op::GlobalResponseNorm { .. })
                     .then(|| quote!(nk::workspace::global_response_norm_f32(&#operator)));
-                (quote!(#weights #bias), scratch)
+                return Needs { attributes, constants, scratch };
             }
         };
-        Needs { attributes, tensors, scratch }
+        Needs { attributes, constants: quote!(const #bias: &[nk::f32] = #biases;), scratch }
     }
 
     /// The filter as it is in the file, and the factors of a folded batch norm.
-    fn filter_and_scale(&self, tensors: &Weights) -> (Vec<f32>, Option<Vec<f32>>) {
-        let scale = tensors.fold.map(|fold| self.floats(&fold.scale));
-        (self.floats(&tensors.filter), scale)
-    }
-
-    /// A float filter and its bias, the filter in the layout that the target's kernels read.
-    fn packed_filter(&self, names: &Names, tensors: &Weights, packed: &[f32]) -> TokenStream {
-        let Names { filter, weights, bias, .. } = names;
-        let in_panels = weights::literal(weights, &weights::float_bytes(packed));
-        let in_file_order = file_filter(names, tensors);
-        let bias = self.bias(bias, tensors);
-        quote! {
-            nk::layout! {
-                panels {
-                    #in_panels
-                    const #filter: nk::Filter<'static> = nk::Filter::Packed(#weights.as_f32());
-                }
-                file {
-                    #in_file_order
-                }
-            }
-            #bias
-        }
+    fn filter_and_scale(&self, constants: &Weights) -> (Vec<f32>, Option<Vec<f32>>) {
+        let scale = constants.fold.map(|fold| self.floats(&fold.scale));
+        (self.floats(&constants.filter), scale)
     }
 }
 
+/// A float filter in both forms.
+fn filter_forms(names: &Names, constants: &Weights, packed: &[f32], tensors: &mut Tensors) {
+    let Names { filter, .. } = names;
+    let panels = weights::literal(&weights::float_bytes(packed));
+    tensors.panels.extend(quote! {
+        const #filter: nk::Filter<'static> = nk::Filter::Packed(#panels.as_f32());
+    });
+    tensors.file.extend(file_filter(names, constants, &mut tensors.in_file_order));
+}
+
 /// A float filter in file order, with the factors of a folded batch norm.
-fn file_filter(names: &Names, tensors: &Weights) -> TokenStream {
-    let Names { filter, weights, scale, .. } = names;
-    let values = weights::part(weights, &tensors.filter);
-    let (factors, factors_value) = match &tensors.fold {
-        Some(fold) => (weights::part(scale, &fold.scale), quote!(nk::Some(#scale.as_f32()))),
-        None => (TokenStream::new(), quote!(nk::None)),
+fn file_filter(names: &Names, constants: &Weights, parts: &mut Parts) -> TokenStream {
+    let Names { filter, .. } = names;
+    let values = parts.tensor(&constants.filter);
+    let scale = match &constants.fold {
+        Some(fold) => {
+            let factors = parts.tensor(&fold.scale);
+            quote!(nk::Some(#factors))
+        }
+        None => quote!(nk::None),
     };
     quote! {
-        #values
-        #factors
-        const #filter: nk::Filter<'static> =
-            nk::Filter::File { values: #weights.as_f32(), scale: #factors_value };
+        const #filter: nk::Filter<'static> = nk::Filter::File { values: #values, scale: #scale };
     }
 }
 

@@ -3,23 +3,28 @@
 use super::forward::{StepCode, move_data, rows};
 use super::layout::{Memory, region};
 use super::names::Names;
-use super::needs::{Needs, attributes};
+use super::needs::{Needs, Tensors, attributes};
 use super::{Emit, float, number, weights};
 use netkit_core::graph::Weights;
 use netkit_core::op::Op;
 use netkit_core::pack;
 use netkit_core::program::Step;
 use netkit_core::quant::{AddStage, Multiplier, OutputStage, Quant, SoftmaxStage};
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
 impl Emit<'_, '_, '_> {
-    pub(super) fn needs_s8(&self, step: &Step<'_, '_>, names: &Names) -> Needs {
+    pub(super) fn needs_s8(
+        &self,
+        step: &Step<'_, '_>,
+        names: &Names,
+        tensors: &mut Tensors,
+    ) -> Needs {
         let Names { operator, filter, bias, multipliers, .. } = names;
         let op = &step.node.op;
         let needs = Needs { attributes: attributes(op), ..Needs::default() };
-        let Some(tensors) = &step.node.weights else { return needs };
-        let values = self.integers(&tensors.filter);
+        let Some(constants) = &step.node.weights else { return needs };
+        let values = self.integers(&constants.filter);
         let (packed, door) = match op {
             Op::Conv2d { conv, .. } => {
                 let mut packed = vec![0; pack::packed_conv2d_s8_len(conv)];
@@ -40,14 +45,17 @@ impl Emit<'_, '_, '_> {
             _ => return needs,
         };
         let packed = packed.expect("checked graphs have filters of the right size");
-        let filters = filter_forms(names, tensors, &packed);
-        let biases = weights::part(bias, &tensors.bias);
-        let factors: Vec<u8> = (0..tensors.bias.elements as usize)
+        filter_forms(filter, constants, &packed, tensors);
+        let biases = tensors.shared.tensor(&constants.bias);
+        let factors: Vec<u8> = (0..constants.bias.elements as usize)
             .flat_map(|channel| multiplier_bytes(self.program.multiplier(step.node, channel)))
             .collect();
-        let factors = weights::literal(multipliers, &factors);
+        let factors = weights::literal(&factors);
         Needs {
-            tensors: quote!(#filters #biases #factors),
+            constants: quote! {
+                const #bias: &[nk::i32] = #biases;
+                const #multipliers: &[nk::Multiplier] = #factors.as_multipliers();
+            },
             scratch: Some(quote!(nk::workspace::#door(&#operator, #filter.form()))),
             ..needs
         }
@@ -189,19 +197,19 @@ pub(super) fn call_s8(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> To
         Op::Conv2d { conv, .. } => {
             let rows = rows(conv.window.out_h);
             quote!(kernels.conv2d_s8(
-                &#operator, #x, #zero_point, #filter, #bias.as_i32(), #multipliers.as_multipliers(),
+                &#operator, #x, #zero_point, #filter, #bias, #multipliers,
                 #stage, #rows, #y, scratch
             ))
         }
         Op::DepthwiseConv2d { conv, .. } => {
             let rows = rows(conv.window.out_h);
             quote!(kernels.depthwise_conv2d_s8(
-                &#operator, #x, #zero_point, #filter, #bias.as_i32(), #multipliers.as_multipliers(),
+                &#operator, #x, #zero_point, #filter, #bias, #multipliers,
                 #stage, #rows, #y, scratch
             ))
         }
         Op::Dense { .. } => quote!(kernels.dense_s8(
-            &#operator, #x, #zero_point, #filter, #bias.as_i32(), #multipliers.as_multipliers(),
+            &#operator, #x, #zero_point, #filter, #bias, #multipliers,
             #stage, #y, scratch
         )),
         Op::MaxPool2d(pool) => {
@@ -229,24 +237,17 @@ pub(super) fn call_s8(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> To
     }
 }
 
-/// The filter in the layout that the target's kernels read.
-fn filter_forms(names: &Names, tensors: &Weights, packed: &[i8]) -> TokenStream {
-    let Names { filter, weights, .. } = names;
+/// An int8 filter in both forms.
+fn filter_forms(filter: &Ident, constants: &Weights, packed: &[i8], tensors: &mut Tensors) {
     let bytes: Vec<u8> = packed.iter().map(|&weight| weight as u8).collect();
-    let in_panels = weights::literal(weights, &bytes);
-    let in_file_order = weights::part(weights, &tensors.filter);
-    quote! {
-        nk::layout! {
-            panels {
-                #in_panels
-                const #filter: nk::FilterS8<'static> = nk::FilterS8::Packed(#weights.as_i8());
-            }
-            file {
-                #in_file_order
-                const #filter: nk::FilterS8<'static> = nk::FilterS8::File(#weights.as_i8());
-            }
-        }
-    }
+    let panels = weights::literal(&bytes);
+    let in_file_order = tensors.in_file_order.tensor(&constants.filter);
+    tensors.panels.extend(quote! {
+        const #filter: nk::FilterS8<'static> = nk::FilterS8::Packed(#panels.as_i8());
+    });
+    tensors.file.extend(quote! {
+        const #filter: nk::FilterS8<'static> = nk::FilterS8::File(#in_file_order);
+    });
 }
 
 /// A factor as `Aligned::as_multipliers` reads it.
