@@ -125,22 +125,22 @@ impl TileS8<'_> {
     /// Offset of each pixel in the input, its extent checked.
     #[inline(always)]
     fn offsets<const P: usize>(&self) -> Option<[usize; P]> {
-        let mut offsets = [0; P];
         let last = self.input.len().checked_sub(self.runs.extent()?)?;
         let width = self.grid.width.max(1);
-        let (mut row, mut column) = (self.pixel / width, self.pixel % width);
-        for offset in &mut offsets {
-            *offset = row * self.grid.row_step + column * self.grid.column_step;
-            if *offset > last {
-                return None;
-            }
+        let (row, mut column) = (self.pixel / width, self.pixel % width);
+        let mut offset = row * self.grid.row_step + column * self.grid.column_step;
+        // From the last pixel of a row to the first of the next; may be negative.
+        let turn = self.grid.row_step.wrapping_sub((width - 1).wrapping_mul(self.grid.column_step));
+        let (mut offsets, mut furthest) = ([0; P], 0);
+        unrolled!(p < P {
+            offsets[p] = offset;
+            furthest = offset.max(furthest);
             column += 1;
-            if column == width {
-                column = 0;
-                row += 1;
-            }
-        }
-        Some(offsets)
+            let step = if column == width { turn } else { self.grid.column_step };
+            column = if column == width { 0 } else { column };
+            offset = offset.wrapping_add(step);
+        });
+        (furthest <= last).then_some(offsets)
     }
 
     /// First weights of each vector, its panel's length checked.

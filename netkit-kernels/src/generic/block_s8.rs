@@ -8,7 +8,7 @@ use core::ops::Range;
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::{Multiplier, OutputStage};
 
-/// Sums of the largest tile of any instruction set: pixels times lanes.
+/// Sums of the largest tile of any instruction set, pixels times lanes, in fours of vectors.
 const TILE_SUMS: usize = 14 * 2 * PANEL;
 
 /// On a cache line of its own.
@@ -104,11 +104,8 @@ impl BlockS8<'_> {
             };
             sums_of::<S, V>(simd, size, tile);
             let at = pixel * self.pitch + channels.start;
-            if let (Some(output), Some(sums)) =
-                (self.output.get_mut(at..), sums.0.get(..size * V * S::LANES))
-            {
-                finish.store(simd, sums, output, self.pitch);
-            }
+            let output = self.output.get_mut(at..).unwrap_or(&mut []);
+            finish.store(simd, size, &sums.0, output, self.pitch);
             pixel += size;
         }
     }

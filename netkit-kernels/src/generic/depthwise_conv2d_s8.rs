@@ -244,11 +244,8 @@ impl DepthwiseConv2dS8<'_> {
             };
             sums_of(simd, size, tile);
             let output = ((t.row - self.rows.start) * w.out_w + pixel) * all_channels;
-            if let (Some(output), Some(sums)) =
-                (self.output.get_mut(output + t.channels.start..), sums.0.get(..size * width))
-            {
-                finish.store(simd, sums, output, all_channels);
-            }
+            let output = self.output.get_mut(output + t.channels.start..).unwrap_or(&mut []);
+            finish.store(simd, size, &sums.0, output, all_channels);
             pixel += size;
         }
     }

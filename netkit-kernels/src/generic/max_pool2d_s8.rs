@@ -19,40 +19,44 @@ impl KernelS8 for MaxPool2dS8<'_> {
     #[inline(always)]
     fn run<S: SimdS8>(self, _: S) {
         let (w, channels) = (&self.pool.window, self.pool.channels.max(1));
-        let pixels = self.output.chunks_exact_mut(channels);
-        let positions = self.rows.flat_map(|oh| (0..w.out_w).map(move |ow| (oh, ow)));
-        for ((oh, ow), y) in positions.zip(pixels) {
+        let lines = self.output.chunks_exact_mut((w.out_w * channels).max(1));
+        for (oh, line) in self.rows.zip(lines) {
             let is = taps_inside(oh, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
-            let js = taps_inside(ow, w.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
-            let taps = Taps {
-                input: self.input,
-                first: if is.is_empty() || js.is_empty() {
-                    0
-                } else {
-                    let ih = oh * w.stride_h + is.start * w.dilation_h - w.pad_top;
-                    let iw = ow * w.stride_w + js.start * w.dilation_w - w.pad_left;
-                    (ih * w.in_w + iw) * channels
-                },
-                rows: is.len(),
-                row_pitch: w.in_w * channels * w.dilation_h,
-                columns: js.len(),
-                column_pitch: channels * w.dilation_w,
-            };
-            let mut rest = y;
-            let mut at = 0;
-            // Blocks whose maxima stay in registers over all taps.
-            (rest, at) = taps.blocks::<64>(rest, at);
-            (rest, at) = taps.blocks::<16>(rest, at);
-            (rest, at) = taps.blocks::<4>(rest, at);
-            taps.blocks::<1>(rest, at);
+            if is.is_empty() {
+                line.fill(i8::MIN);
+                continue;
+            }
+            let ih = oh * w.stride_h + is.start * w.dilation_h - w.pad_top;
+            let pixels = line.chunks_exact_mut(channels);
+            for (ow, y) in pixels.enumerate() {
+                let js = taps_inside(ow, w.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
+                if js.is_empty() {
+                    y.fill(i8::MIN);
+                    continue;
+                }
+                let iw = ow * w.stride_w + js.start * w.dilation_w - w.pad_left;
+                let taps = Taps {
+                    input: self.input.get((ih * w.in_w + iw) * channels..).unwrap_or(&[]),
+                    rows: is.len(),
+                    row_pitch: w.in_w * channels * w.dilation_h,
+                    columns: js.len(),
+                    column_pitch: channels * w.dilation_w,
+                };
+                // Blocks whose maxima stay in registers over all taps.
+                let (rest, at) = taps.blocks::<64>(y, 0);
+                let (rest, at) = taps.blocks::<32>(rest, at);
+                let (rest, at) = taps.blocks::<16>(rest, at);
+                let (rest, at) = taps.blocks::<4>(rest, at);
+                taps.blocks::<1>(rest, at);
+            }
         }
     }
 }
 
 /// The in-bounds taps of one output pixel.
 struct Taps<'a> {
+    /// From the first of them on.
     input: &'a [i8],
-    first: usize,
     rows: usize,
     row_pitch: usize,
     columns: usize,
@@ -68,7 +72,7 @@ impl Taps<'_> {
             let mut max = [i8::MIN; N];
             for i in 0..self.rows {
                 for j in 0..self.columns {
-                    let from = self.first + i * self.row_pitch + j * self.column_pitch + at;
+                    let from = i * self.row_pitch + j * self.column_pitch + at;
                     let x = self.input.get(from..).unwrap_or(&[]);
                     let Some(x) = x.first_chunk::<N>() else { continue };
                     for (max, &x) in max.iter_mut().zip(x) {

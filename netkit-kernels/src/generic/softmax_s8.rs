@@ -20,14 +20,18 @@ impl KernelS8 for SoftmaxS8<'_> {
     fn run<S: SimdS8>(self, _: S) {
         let max = self.input.iter().copied().max().map_or(0, i32::from);
         let mut sum = 0i32;
+        let mut last = [0; BLOCK];
         for block in self.input.chunks(BLOCK) {
-            for exp in exps(&self.stage, block, max).into_iter().take(block.len()) {
+            last = exps(&self.stage, block, max);
+            for &exp in last.iter().take(block.len()) {
                 sum = sum.wrapping_add(SoftmaxStage::term(exp));
             }
         }
         let normaliser = SoftmaxStage::normaliser(sum);
+        let one_block = self.input.len() <= BLOCK;
         for (block, output) in self.input.chunks(BLOCK).zip(self.output.chunks_mut(BLOCK)) {
-            let exps = exps(&self.stage, block, max);
+            // Computed again rather than kept: a row may be long, and there is no scratch.
+            let exps = if one_block { last } else { exps(&self.stage, block, max) };
             for (to, exp) in output.iter_mut().zip(exps) {
                 *to = normaliser.apply(exp);
             }

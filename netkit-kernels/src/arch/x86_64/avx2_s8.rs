@@ -2,6 +2,7 @@
 
 use crate::isa::{Avx2, AvxVnni};
 use crate::simd_s8::{KernelS8, SimdS8};
+use core::arch::asm;
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
@@ -47,15 +48,36 @@ fn scales(pairs: [__m256i; 2]) -> Scales {
     }
 }
 
+/// The 64-bit products of the even lanes.
+///
+/// As assembly: of the intrinsic, which is a multiplication of sign-extended halves, the compiler moves
+/// the extension of the multiplier out of loops, forgets it there, and multiplies 64 bits by 64.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn multiply(a: __m256i, b: __m256i) -> __m256i {
+    let product;
+    // SAFETY: computes its output from its inputs; the features are those of this function.
+    unsafe {
+        asm!(
+            "vpmuldq {product}, {a}, {b}",
+            product = lateout(ymm_reg) product,
+            a = in(ymm_reg) a,
+            b = in(ymm_reg) b,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    product
+}
+
 #[target_feature(enable = "avx2")]
 #[inline]
 fn rescale(sums: __m256i, scales: &Scales) -> __m256i {
     let sums = if scales.shifts_left { _mm256_sllv_epi32(sums, scales.left) } else { sums };
     // The high half of the doubled product, rounded: bits 31 to 62 of the product plus 2^30.
     let round = _mm256_set1_epi64x(1 << 30);
-    let even = _mm256_add_epi64(_mm256_mul_epi32(sums, scales.multiplier[0]), round);
+    let even = _mm256_add_epi64(multiply(sums, scales.multiplier[0]), round);
     let odd = _mm256_srli_epi64::<32>(sums);
-    let odd = _mm256_add_epi64(_mm256_mul_epi32(odd, scales.multiplier[1]), round);
+    let odd = _mm256_add_epi64(multiply(odd, scales.multiplier[1]), round);
     let even = _mm256_srli_epi64::<31>(even);
     let odd = _mm256_add_epi64(odd, odd);
     let high = _mm256_blend_epi32::<0b1010_1010>(even, odd);
@@ -165,12 +187,17 @@ macro_rules! avx2_s8 {
             #[inline(always)]
             fn call<K: KernelS8>(self, kernel: K) -> K::Output {
                 #[target_feature(enable = $features)]
-                #[inline(never)]
                 fn enter<K: KernelS8>(token: $token, kernel: K) -> K::Output {
                     kernel.run(token)
                 }
-                // SAFETY: the token proves the features.
-                unsafe { enter(self, kernel) }
+                // Kernels call kernels, which must stay functions: registers are scarce in the
+                // inner ones. On `enter` itself, `inline(never)` has no effect (rustc 1.95).
+                #[inline(never)]
+                fn stay_outside<K: KernelS8>(token: $token, kernel: K) -> K::Output {
+                    // SAFETY: the token proves the features.
+                    unsafe { enter(token, kernel) }
+                }
+                stay_outside(self, kernel)
             }
 
             #[inline(always)]

@@ -2,6 +2,7 @@
 
 use crate::isa::{Avx512, Avx512Vnni};
 use crate::simd_s8::{KernelS8, SimdS8};
+use core::arch::asm;
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
@@ -58,12 +59,33 @@ fn scales(pairs: [__m512i; 2]) -> Scales {
     }
 }
 
+/// The 64-bit products of the even lanes.
+///
+/// As assembly: of the intrinsic, which is a multiplication of sign-extended halves, the compiler moves
+/// the extension of the multiplier out of loops, forgets it there, and multiplies 64 bits by 64.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn multiply(a: __m512i, b: __m512i) -> __m512i {
+    let product;
+    // SAFETY: computes its output from its inputs; the features are those of this function.
+    unsafe {
+        asm!(
+            "vpmuldq {product}, {a}, {b}",
+            product = lateout(zmm_reg) product,
+            a = in(zmm_reg) a,
+            b = in(zmm_reg) b,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    product
+}
+
 #[target_feature(enable = "avx512f,avx512dq")]
 #[inline]
 fn rescale(sums: __m512i, scales: &Scales) -> __m512i {
     let sums = if scales.shifts_left { _mm512_sllv_epi32(sums, scales.left) } else { sums };
-    let even = _mm512_mul_epi32(sums, scales.multiplier[0]);
-    let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(sums), scales.multiplier[1]);
+    let even = multiply(sums, scales.multiplier[0]);
+    let odd = multiply(_mm512_srli_epi64::<32>(sums), scales.multiplier[1]);
     let round = |product, half: usize| {
         let rounded = _mm512_add_epi64(product, scales.rounding[half]);
         let negative = _mm512_movepi64_mask(product);
@@ -165,12 +187,17 @@ macro_rules! avx512_s8 {
             #[inline(always)]
             fn call<K: KernelS8>(self, kernel: K) -> K::Output {
                 #[target_feature(enable = $features)]
-                #[inline(never)]
                 fn enter<K: KernelS8>(token: $token, kernel: K) -> K::Output {
                     kernel.run(token)
                 }
-                // SAFETY: the token proves the features.
-                unsafe { enter(self, kernel) }
+                // Kernels call kernels, which must stay functions: registers are scarce in the
+                // inner ones. On `enter` itself, `inline(never)` has no effect (rustc 1.95).
+                #[inline(never)]
+                fn stay_outside<K: KernelS8>(token: $token, kernel: K) -> K::Output {
+                    // SAFETY: the token proves the features.
+                    unsafe { enter(token, kernel) }
+                }
+                stay_outside(self, kernel)
             }
 
             #[inline(always)]
