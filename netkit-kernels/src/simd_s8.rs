@@ -11,6 +11,23 @@ pub(crate) trait KernelS8 {
     fn run<S: SimdS8>(self, simd: S) -> Self::Output;
 }
 
+/// A kernel for one instruction set: any [`KernelS8`], and those that hold vectors of that set.
+pub(crate) trait KernelOn<S: SimdS8> {
+    /// What the kernel answers.
+    type Output;
+    /// The body.
+    fn run_on(self, simd: S) -> Self::Output;
+}
+
+impl<S: SimdS8, K: KernelS8> KernelOn<S> for K {
+    type Output = K::Output;
+
+    #[inline(always)]
+    fn run_on(self, simd: S) -> K::Output {
+        self.run(simd)
+    }
+}
+
 /// Sums of `LANES` output channels in 32 bits, and what goes in and comes out of them. Implemented by
 /// the tokens of [`isa`](crate::isa).
 ///
@@ -45,7 +62,7 @@ pub(crate) trait SimdS8: Copy {
     const READS_FILE_ORDER: bool = false;
 
     /// Runs a kernel in a function of its own, compiled with this set's features.
-    fn call<K: KernelS8>(self, kernel: K) -> K::Output;
+    fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output;
 
     /// `x` in every lane.
     fn splat(self, x: i32) -> Self::Sums;
@@ -95,8 +112,9 @@ pub(crate) trait SimdS8: Copy {
     /// Prepares the first `LANES` multipliers.
     fn scales(self, multipliers: &[Multiplier; PANEL]) -> Self::Scales;
 
-    /// [`Multiplier::apply`] in each lane.
-    fn rescale(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums;
+    /// [`Multiplier::apply`] in each lane. `MODERATE` promises that every multiplier and sum is
+    /// [`moderate`].
+    fn rescale<const MODERATE: bool>(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums;
 
     /// Four rescaled vectors as bytes: zero point added, clamped, in the order given.
     fn narrow(self, sums: [Self::Sums; 4], stage: &OutputStage) -> Self::Outputs;
@@ -118,6 +136,18 @@ pub(crate) trait SimdS8: Copy {
     /// Each row is valid for reading `4 · LANES` bytes, `to` for writing `16 · LANES`.
     unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8);
 }
+
+/// Whether a multiplier is below one half and above 2^−30, as those of trained layers are.
+///
+/// Then, and if sums are within ±2^30, both roundings of a rescaling fit 32 bits on the way, and there
+/// is no left shift.
+#[inline(always)]
+pub(crate) const fn moderate(multiplier: Multiplier) -> bool {
+    multiplier.shift < 0 && multiplier.shift >= -29
+}
+
+/// The largest sum that is [`moderate`].
+pub(crate) const MODERATE_SUM: u32 = 1 << 30;
 
 /// Added to an int8 input to make it an unsigned byte.
 pub(crate) const INPUT_OFFSET: i32 = 128;

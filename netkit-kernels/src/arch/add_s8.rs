@@ -47,8 +47,9 @@ pub(crate) fn add<S: SimdS8>(
             let l = unsafe { simd.load_fractions(from[0].wrapping_add(at), zero_points[0]) };
             // SAFETY: as above.
             let r = unsafe { simd.load_fractions(from[1].wrapping_add(at), zero_points[1]) };
-            let (l, r) = (simd.rescale(l, &scales[0]), simd.rescale(r, &scales[1]));
-            *sum = simd.rescale(simd.add(l, r), &scales[2]);
+            let (l, r) =
+                (simd.rescale::<false>(l, &scales[0]), simd.rescale::<false>(r, &scales[1]));
+            *sum = simd.rescale::<false>(simd.add(l, r), &scales[2]);
         }
         let outputs = simd.narrow(sums, &stage.output);
         // SAFETY: as above.

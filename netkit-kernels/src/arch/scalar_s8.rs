@@ -2,7 +2,7 @@
 //! file order have kernels that read them where they lie.
 
 use crate::isa::Scalar;
-use crate::simd_s8::{KernelS8, SimdS8, offset_input};
+use crate::simd_s8::{KernelOn, SimdS8, offset_input};
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
 
@@ -21,10 +21,10 @@ impl SimdS8 for Scalar {
     const READS_FILE_ORDER: bool = true;
 
     #[inline(always)]
-    fn call<K: KernelS8>(self, kernel: K) -> K::Output {
+    fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output {
         #[inline(never)]
-        fn enter<K: KernelS8>(token: Scalar, kernel: K) -> K::Output {
-            kernel.run(token)
+        fn enter<K: KernelOn<Scalar>>(token: Scalar, kernel: K) -> K::Output {
+            kernel.run_on(token)
         }
         enter(self, kernel)
     }
@@ -105,7 +105,11 @@ impl SimdS8 for Scalar {
     }
 
     #[inline(always)]
-    fn rescale(self, mut sums: [i32; LANES], scales: &[Multiplier; LANES]) -> [i32; LANES] {
+    fn rescale<const MODERATE: bool>(
+        self,
+        mut sums: [i32; LANES],
+        scales: &[Multiplier; LANES],
+    ) -> [i32; LANES] {
         for (sum, scale) in sums.iter_mut().zip(scales) {
             *sum = scale.apply(*sum);
         }

@@ -1,6 +1,6 @@
 //! From sums to outputs: rescaled, narrowed and stored, four vectors at a time.
 
-use crate::simd_s8::SimdS8;
+use crate::simd_s8::{KernelOn, MODERATE_SUM, SimdS8, moderate};
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
 
@@ -8,16 +8,25 @@ use netkit_core::quant::{Multiplier, OutputStage};
 #[derive(Clone, Copy)]
 pub(crate) struct Channels<S: SimdS8, const V: usize> {
     scales: [S::Scales; V],
+    /// Whether every multiplier and sum is.
+    moderate: bool,
     /// Channels to store.
     count: usize,
     stage: OutputStage,
 }
 
 impl<S: SimdS8, const V: usize> Channels<S, V> {
-    /// For the channels of `multipliers`, at most `V · LANES`.
+    /// For the channels of `multipliers`, at most `V · LANES`, whose sums add `taps` products to
+    /// `start`.
     #[inline(always)]
-    pub(crate) fn new(simd: S, multipliers: &[Multiplier], stage: OutputStage) -> Self {
-        const NONE: Multiplier = Multiplier { multiplier: 0, shift: 0 };
+    pub(crate) fn new(
+        simd: S,
+        multipliers: &[Multiplier],
+        start: &[i32],
+        taps: usize,
+        stage: OutputStage,
+    ) -> Self {
+        const NONE: Multiplier = Multiplier { multiplier: 0, shift: -1 };
         let mut scales = [simd.scales(&[NONE; PANEL]); V];
         let mut chunks = multipliers.chunks(S::LANES);
         for to in &mut scales {
@@ -28,60 +37,103 @@ impl<S: SimdS8, const V: usize> Channels<S, V> {
             }
             *to = simd.scales(&lanes);
         }
-        Self { scales, count: multipliers.len().min(V * S::LANES), stage }
+        // Products of an unsigned and a signed byte.
+        let products = taps.saturating_mul(255 * 128);
+        let room = (MODERATE_SUM as usize).saturating_sub(products) as u32;
+        Self {
+            scales,
+            moderate: multipliers.iter().all(|&multiplier| moderate(multiplier))
+                && start.iter().all(|start| start.unsigned_abs() < room),
+            count: multipliers.len().min(V * S::LANES),
+            stage,
+        }
     }
+}
 
-    /// Stores the outputs of `pixels` pixels whose sums are `[pixels][V · LANES]`, each pixel's channels
-    /// `pitch` bytes after those of the one before. What does not fit the output is left out.
-    ///
-    /// The loop is not unrolled: a tile's worth of rescaling is kilobytes of code. It reads the sums
-    /// from memory, which costs little beside it; where they end amid four vectors, the memory behind
-    /// them is read, too.
+/// Stores the outputs of `pixels` pixels whose sums are `[pixels][V · LANES]`, each pixel's channels
+/// `pitch` bytes after those of the one before. What does not fit the output is left out.
+pub(crate) struct StoreS8<'a, S: SimdS8, const V: usize> {
+    pub(crate) channels: &'a Channels<S, V>,
+    pub(crate) pixels: usize,
+    /// Where the sums end amid four vectors, what is behind them is read, too.
+    pub(crate) sums: &'a [i32],
+    pub(crate) output: &'a mut [i8],
+    pub(crate) pitch: usize,
+}
+
+impl<S: SimdS8, const V: usize> KernelOn<S> for StoreS8<'_, S, V> {
+    type Output = ();
+
     #[inline(always)]
-    pub(crate) fn store(
-        &self,
-        simd: S,
-        pixels: usize,
-        sums: &[i32],
-        output: &mut [i8],
-        pitch: usize,
-    ) {
-        // Copies, which stores to the output cannot change: they stay in registers.
-        let Self { scales, count, stage } = *self;
+    fn run_on(self, simd: S) {
         let full = V * S::LANES;
-        let len = pixels.saturating_sub(1).saturating_mul(pitch).saturating_add(full);
-        let whole = count == full && output.len() >= len;
-        let mut left = pixels * V;
-        for (q, quad) in sums.chunks_exact(4 * S::LANES).enumerate() {
-            if left == 0 {
-                break;
-            }
+        let before = self.pixels.saturating_sub(1).saturating_mul(self.pitch);
+        let whole = self.channels.count == full
+            && self.output.len() >= before.saturating_add(full)
+            && self.sums.len() >= (self.pixels * V).next_multiple_of(4) * S::LANES;
+        if whole && self.channels.moderate {
+            // SAFETY: `whole`.
+            unsafe { self.store_whole::<true>(simd) };
+        } else if whole {
+            // SAFETY: `whole`.
+            unsafe { self.store_whole::<false>(simd) };
+        } else {
+            simd.call(StorePart(self));
+        }
+    }
+}
+
+impl<S: SimdS8, const V: usize> StoreS8<'_, S, V> {
+    /// The loop is not unrolled: a tile's worth of rescaling is kilobytes of code. It reads the sums
+    /// from memory, which costs little beside it.
+    ///
+    /// # Safety
+    /// All channels are to be stored, sums and output have all that are.
+    #[inline(always)]
+    unsafe fn store_whole<const MODERATE: bool>(self, simd: S) {
+        // Copies, which stores to the output cannot change: they stay in registers.
+        let Channels { scales, stage, .. } = *self.channels;
+        let (mut from, mut to) = (self.sums.as_ptr(), self.output.as_mut_ptr());
+        let mut left = self.pixels * V;
+        while left > 0 {
             let mut rescaled = [simd.splat(0); 4];
             for (i, to) in rescaled.iter_mut().enumerate() {
-                // SAFETY: the chunk has 4 · LANES sums.
-                let sums = unsafe { simd.load_sums(quad.as_ptr().wrapping_add(i * S::LANES)) };
-                *to = simd.rescale(sums, &scales[i % V]);
+                // SAFETY: the caller vouches for the sums.
+                let sums = unsafe { simd.load_sums(from.wrapping_add(i * S::LANES)) };
+                *to = simd.rescale::<MODERATE>(sums, &scales[i % V]);
             }
             let outputs = simd.narrow(rescaled, &stage);
-            let (pixel, channel) = (4 * q / V, 4 * q % V * S::LANES);
-            let at = pixel * pitch + channel;
-            if whole {
-                let to = output.as_mut_ptr().wrapping_add(at);
-                // SAFETY: `whole`: the `full` outputs of `left` vectors' pixels lie in the slice.
-                unsafe { store_quad::<S, V>(simd, to, pitch, left, outputs) };
-            } else {
-                let mut bytes = [0; 4 * PANEL];
-                // SAFETY: the array holds four vectors of any set.
-                unsafe { simd.store_outputs::<0, 4>(bytes.as_mut_ptr(), outputs) };
-                let vectors = bytes.chunks_exact(S::LANES).take(left.min(4));
-                for (i, bytes) in (4 * q..).zip(vectors) {
-                    let start = i % V * S::LANES;
-                    let len = count.saturating_sub(start).min(S::LANES);
-                    let at = i / V * pitch + start;
-                    copy_short(bytes.get(..len), output.get_mut(at..at + len));
-                }
-            }
+            // SAFETY: the caller vouches for the outputs of the pixels that are left.
+            unsafe { store_quad::<S, V>(simd, to, self.pitch, left, outputs) };
+            from = from.wrapping_add(4 * S::LANES);
+            to = to.wrapping_add(4 / V * self.pitch);
             left = left.saturating_sub(4);
+        }
+    }
+}
+
+/// [`StoreS8`] where the channels end amid a vector: through an array, as far as they and the output
+/// go. Apart, lest the registers of the usual case are saved for it.
+struct StorePart<'a, S: SimdS8, const V: usize>(StoreS8<'a, S, V>);
+
+impl<S: SimdS8, const V: usize> KernelOn<S> for StorePart<'_, S, V> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on(self, simd: S) {
+        let StoreS8 { channels, pixels, sums, output, pitch } = self.0;
+        for (i, sums) in sums.chunks_exact(S::LANES).take(pixels * V).enumerate() {
+            // SAFETY: the chunk has LANES sums.
+            let sums = unsafe { simd.load_sums(sums.as_ptr()) };
+            let rescaled = simd.rescale::<false>(sums, &channels.scales[i % V]);
+            let outputs = simd.narrow([rescaled; 4], &channels.stage);
+            let mut bytes = [0; 4 * PANEL];
+            // SAFETY: the array holds a vector of any set.
+            unsafe { simd.store_outputs::<0, 1>(bytes.as_mut_ptr(), outputs) };
+            let start = i % V * S::LANES;
+            let len = channels.count.saturating_sub(start).min(S::LANES);
+            let at = i / V * pitch + start;
+            copy_short(bytes.get(..len), output.get_mut(at..at + len));
         }
     }
 }

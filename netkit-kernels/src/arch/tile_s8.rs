@@ -27,6 +27,12 @@ impl GroupRuns {
         rows.checked_add(columns)?.checked_add(self.groups.checked_mul(GROUP)?)
     }
 
+    /// Products of a sum, saturating; those with zero weights are counted.
+    #[inline(always)]
+    pub(crate) fn taps(&self) -> usize {
+        self.panel_len().map_or(usize::MAX, |len| len / PANEL)
+    }
+
     /// Bytes from one panel to the next, its sums included.
     #[inline(always)]
     pub(crate) fn panel_stride(&self) -> usize {
@@ -38,14 +44,6 @@ impl GroupRuns {
     fn panel_len(&self) -> Option<usize> {
         self.rows.checked_mul(self.columns)?.checked_mul(self.groups)?.checked_mul(GROUP_BYTES)
     }
-}
-
-/// The pixels of an output block: `width` in a row, each a step apart in the input.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PixelGrid {
-    pub(crate) width: usize,
-    pub(crate) column_step: usize,
-    pub(crate) row_step: usize,
 }
 
 /// The body once for each `p` below `P`, at most 14. A loop this long the compiler leaves a loop, and
@@ -63,20 +61,19 @@ macro_rules! unrolled {
 }
 pub(super) use unrolled;
 
-/// The sums of `P` consecutive pixels and `V` vectors of channels.
+/// The sums of `P` pixels in a row and `V` vectors of channels.
 ///
-/// A kernel of its own, so that the registers are its alone: together with what follows, the largest
-/// tiles spill.
+/// A kernel of its own, so that the registers are its alone: together with what surrounds it, the
+/// largest tiles spill.
 pub(crate) struct SumsOf<'a, const P: usize, const V: usize>(pub(crate) TileS8<'a>);
 
 /// What the sums of a tile are made of.
 pub(crate) struct TileS8<'a> {
-    /// Input bytes of the block; pixel (0, 0) starts at the first.
+    /// Input bytes from the first pixel on.
     pub(crate) input: &'a [u8],
+    /// Bytes from one pixel to the next.
+    pub(crate) step: usize,
     pub(crate) runs: GroupRuns,
-    pub(crate) grid: PixelGrid,
-    /// First pixel.
-    pub(crate) pixel: usize,
     /// The panel of the first channel, and those after it; each with its sums in front.
     pub(crate) panels: &'a [i8],
     /// The first channel's lane in its panel, a multiple of `LANES`.
@@ -95,21 +92,16 @@ impl<const P: usize, const V: usize> KernelS8 for SumsOf<'_, P, V> {
     fn run<S: SimdS8>(self, simd: S) {
         let tile = self.0;
         let width = V * S::LANES;
-        if tile.start.len() < width || tile.sums.len() < P * width {
+        if tile.start.len() < width || tile.sums.len() < P * width || !tile.reaches(P) {
             return;
         }
-        let Some(offsets) = tile.offsets::<P>() else { return };
         let Some(weights) = tile.weights::<V>(S::LANES) else { return };
-        let mut input = [tile.input.as_ptr(); P];
-        for (input, offset) in input.iter_mut().zip(offsets) {
-            *input = input.wrapping_add(offset);
-        }
         let mut start = [simd.splat(0); V];
-        for (v, start) in start.iter_mut().enumerate() {
+        unrolled!(v < V {
             // SAFETY: `start` has V · LANES values.
-            *start = unsafe { simd.load_sums(tile.start.as_ptr().wrapping_add(v * S::LANES)) };
-        }
-        let acc = accumulate(simd, tile.runs, &input, &weights, start);
+            start[v] = unsafe { simd.load_sums(tile.start.as_ptr().wrapping_add(v * S::LANES)) };
+        });
+        let acc: [[S::Sums; V]; P] = accumulate(simd, &tile, &weights, start);
         let sums = tile.sums.as_mut_ptr();
         unrolled!(p < P {
             unrolled!(v < V {
@@ -122,38 +114,29 @@ impl<const P: usize, const V: usize> KernelS8 for SumsOf<'_, P, V> {
 }
 
 impl TileS8<'_> {
-    /// Offset of each pixel in the input, its extent checked.
+    /// Whether every run of `pixels` pixels lies in the input.
     #[inline(always)]
-    fn offsets<const P: usize>(&self) -> Option<[usize; P]> {
-        let last = self.input.len().checked_sub(self.runs.extent()?)?;
-        let width = self.grid.width.max(1);
-        let (row, mut column) = (self.pixel / width, self.pixel % width);
-        let mut offset = row * self.grid.row_step + column * self.grid.column_step;
-        // From the last pixel of a row to the first of the next; may be negative.
-        let turn = self.grid.row_step.wrapping_sub((width - 1).wrapping_mul(self.grid.column_step));
-        let (mut offsets, mut furthest) = ([0; P], 0);
-        unrolled!(p < P {
-            offsets[p] = offset;
-            furthest = offset.max(furthest);
-            column += 1;
-            let step = if column == width { turn } else { self.grid.column_step };
-            column = if column == width { 0 } else { column };
-            offset = offset.wrapping_add(step);
-        });
-        (furthest <= last).then_some(offsets)
+    fn reaches(&self, pixels: usize) -> bool {
+        let last = (pixels - 1).checked_mul(self.step);
+        let end = last.and_then(|last| last.checked_add(self.runs.extent()?));
+        end.is_some_and(|end| end <= self.input.len())
     }
 
     /// First weights of each vector, its panel's length checked.
     #[inline(always)]
     fn weights<const V: usize>(&self, lanes: usize) -> Option<[*const i8; V]> {
         let panel_len = self.runs.panel_len()?;
-        let mut weights = [self.panels.as_ptr(); V];
-        for (v, weights) in weights.iter_mut().enumerate() {
-            let lane = self.lane + v * lanes;
-            let start = (lane / PANEL).checked_mul(panel_len.checked_add(GROUP_BYTES)?)?;
-            let panel = self.panels.get(start.checked_add(GROUP_BYTES)?..)?.get(..panel_len)?;
-            *weights = panel.as_ptr().wrapping_add(lane % PANEL * GROUP);
+        let last = (self.lane + (V - 1) * lanes) / PANEL;
+        let stride = panel_len.checked_add(GROUP_BYTES)?;
+        if self.panels.len() < last.checked_add(1)?.checked_mul(stride)? {
+            return None;
         }
+        let mut weights = [self.panels.as_ptr(); V];
+        unrolled!(v < V {
+            let lane = self.lane + v * lanes;
+            let at = lane / PANEL * stride + GROUP_BYTES + lane % PANEL * GROUP;
+            weights[v] = weights[v].wrapping_add(at);
+        });
         Some(weights)
     }
 }
@@ -161,17 +144,26 @@ impl TileS8<'_> {
 #[inline(always)]
 fn accumulate<S: SimdS8, const P: usize, const V: usize>(
     simd: S,
-    runs: GroupRuns,
-    input: &[*const u8; P],
+    tile: &TileS8<'_>,
     weights: &[*const i8; V],
     start: [S::Sums; V],
 ) -> [[S::Sums; V]; P] {
+    let GroupRuns { rows, row_pitch, columns, column_pitch, groups } = tile.runs;
+    // Fourteen pixels, each a scaled multiple from one base: seven registers address them all.
+    let step = tile.step;
+    let odd = [step, 3 * step, 5 * step, 7 * step, 9 * step, 11 * step, 13 * step];
+    let pixel = |base: *const u8, p: usize| {
+        let twos = p.trailing_zeros();
+        if p == 0 { base } else { base.wrapping_add(odd[(p >> twos) / 2] << twos) }
+    };
     let mut acc = [start; P];
     let mut at = 0;
-    for row in 0..runs.rows {
-        for column in 0..runs.columns {
-            let base = row * runs.row_pitch + column * runs.column_pitch;
-            for group in 0..runs.groups {
+    let mut row_base = tile.input.as_ptr();
+    for _ in 0..rows {
+        let mut base = row_base;
+        for _ in 0..columns {
+            let mut from = base;
+            for _ in 0..groups {
                 // SAFETY: `weights` checked that each panel holds all groups of all runs.
                 let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
                 unrolled!(v < V {
@@ -179,16 +171,18 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
                     w[v] = unsafe { simd.load_weights(weights[v].wrapping_add(at)) };
                 });
                 unrolled!(p < P {
-                    let from = input[p].wrapping_add(base + group * GROUP);
-                    // SAFETY: `offsets` checked that the runs' extent lies behind each pixel.
-                    let x = unsafe { simd.splat_inputs(from) };
+                    // SAFETY: `reaches` checked that the runs of each pixel lie in the input.
+                    let x = unsafe { simd.splat_inputs(pixel(from, p)) };
                     unrolled!(v < V {
                         acc[p][v] = simd.dot(acc[p][v], x, w[v]);
                     });
                 });
                 at += GROUP_BYTES;
+                from = from.wrapping_add(GROUP);
             }
+            base = base.wrapping_add(column_pitch);
         }
+        row_base = row_base.wrapping_add(row_pitch);
     }
     acc
 }

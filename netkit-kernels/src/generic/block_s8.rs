@@ -1,19 +1,42 @@
 //! The matrix product inside convolutions and dense layers: the pixels of a block of input bytes times
 //! panels of weights.
 
-use crate::arch::store_s8::Channels;
-use crate::arch::tile_s8::{GroupRuns, PixelGrid, SumsOf, TileS8};
+use crate::arch::store_s8::{Channels, StoreS8};
+use crate::arch::tile_s8::{GroupRuns, SumsOf, TileS8};
 use crate::simd_s8::{INPUT_OFFSET, SimdS8};
 use core::ops::Range;
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::{Multiplier, OutputStage};
 
-/// Sums of the largest tile of any instruction set, pixels times lanes, in fours of vectors.
-const TILE_SUMS: usize = 14 * 2 * PANEL;
+/// Sums that wait to be stored: those of four of the largest tiles of any instruction set.
+const SUMS: usize = 4 * 14 * 2 * PANEL;
 
 /// On a cache line of its own.
 #[repr(align(64))]
 pub(crate) struct Aligned<T>(pub(crate) T);
+
+/// Rows of pixels in a block of input bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PixelGrid {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// Bytes from one row of pixels to the next.
+    pub(crate) row_step: usize,
+    /// Bytes from one pixel to the next.
+    pub(crate) column_step: usize,
+}
+
+impl PixelGrid {
+    /// As one row, if the last pixel of each row is a step away from the first of the next.
+    #[inline(always)]
+    fn joined(self) -> Self {
+        if self.columns.checked_mul(self.column_step) == Some(self.row_step) {
+            Self { rows: 1, columns: self.rows * self.columns, ..self }
+        } else {
+            self
+        }
+    }
+}
 
 /// Pixels whose inputs lie in `input`, and what becomes of their sums.
 pub(crate) struct BlockS8<'a> {
@@ -22,7 +45,6 @@ pub(crate) struct BlockS8<'a> {
     pub(crate) input: &'a [u8],
     pub(crate) runs: GroupRuns,
     pub(crate) grid: PixelGrid,
-    pub(crate) pixels: usize,
     pub(crate) input_zero_point: i32,
     pub(crate) stage: OutputStage,
     /// `[pixels][pitch]`
@@ -43,6 +65,7 @@ impl BlockS8<'_> {
         multipliers: &[Multiplier],
         channels: Range<usize>,
     ) {
+        self.grid = self.grid.joined();
         let [_, two, four] = S::TILE_PIXELS;
         let first = channels.start;
         let mut channel = channels.start;
@@ -50,8 +73,8 @@ impl BlockS8<'_> {
             let left = (channels.end - channel).div_ceil(S::LANES);
             let vectors = match left {
                 0 | 1 => 1,
-                // Wide tiles for few pixels: as many independent sums, fewer tiles.
-                4.. if self.pixels <= four => 4,
+                // Wide tiles for short rows: as many independent sums, fewer tiles.
+                4.. if self.grid.columns <= four => 4,
                 _ if two > 0 => 2,
                 _ => 1,
             };
@@ -81,32 +104,47 @@ impl BlockS8<'_> {
         let lane = channels.start % PANEL;
         let mut start = Aligned([0; 4 * PANEL]);
         let bias = bias.get(channels.clone()).unwrap_or(&[]);
-        let pitch = self.runs.panel_stride();
-        starts(panels, pitch, self.input_zero_point, bias, lane, &mut start.0);
+        starts(panels, self.runs.panel_stride(), self.input_zero_point, bias, lane, &mut start.0);
         let multipliers = multipliers.get(channels.clone()).unwrap_or(&[]);
-        let finish = Channels::<S, V>::new(simd, multipliers, self.stage);
-        let mut sums = Aligned([0; TILE_SUMS]);
+        let taps = self.runs.taps();
+        let finish = Channels::<S, V>::new(simd, multipliers, &start.0, taps, self.stage);
         let largest = S::TILE_PIXELS[if V == 4 { 2 } else { V - 1 }].max(1);
-        let mut pixel = 0;
-        while pixel < self.pixels {
-            // Tiles of about one size rather than a small one at the end.
-            let left = self.pixels - pixel;
-            let size = left.div_ceil(left.div_ceil(largest));
-            let tile = TileS8 {
-                input: self.input,
-                runs: self.runs,
-                grid: self.grid,
-                pixel,
-                panels,
-                lane,
-                start: &start.0,
-                sums: &mut sums.0,
-            };
-            sums_of::<S, V>(simd, size, tile);
-            let at = pixel * self.pitch + channels.start;
-            let output = self.output.get_mut(at..).unwrap_or(&mut []);
-            finish.store(simd, size, &sums.0, output, self.pitch);
-            pixel += size;
+        let width = V * S::LANES;
+        let mut sums = Aligned([0; SUMS]);
+        let (mut waiting, mut stored) = (0, 0);
+        for row in 0..self.grid.rows {
+            let mut column = 0;
+            while column < self.grid.columns {
+                // Tiles of about one size rather than a small one at the end.
+                let left = self.grid.columns - column;
+                let size = left.div_ceil(left.div_ceil(largest));
+                let input = row * self.grid.row_step + column * self.grid.column_step;
+                let tile = TileS8 {
+                    input: self.input.get(input..).unwrap_or(&[]),
+                    step: self.grid.column_step,
+                    runs: self.runs,
+                    panels,
+                    lane,
+                    start: &start.0,
+                    sums: sums.0.get_mut(waiting * width..).unwrap_or(&mut []),
+                };
+                sums_of::<S, V>(simd, size, tile);
+                waiting += size;
+                column += size;
+                let done = row + 1 == self.grid.rows && column == self.grid.columns;
+                if done || (waiting + largest) * width > SUMS {
+                    let at = stored * self.pitch + channels.start;
+                    simd.call(StoreS8 {
+                        channels: &finish,
+                        pixels: waiting,
+                        sums: &sums.0,
+                        output: self.output.get_mut(at..).unwrap_or(&mut []),
+                        pitch: self.pitch,
+                    });
+                    stored += waiting;
+                    waiting = 0;
+                }
+            }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Int8 convolution as a matrix product: the tiles read the map from a copy in which every byte is
 //! unsigned and padding stands around the rows, without `im2col`.
 
-use super::block_s8::BlockS8;
+use super::block_s8::{BlockS8, PixelGrid};
 use super::direct_s8::DirectS8;
-use crate::arch::tile_s8::{GroupRuns, PixelGrid};
+use crate::arch::tile_s8::GroupRuns;
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::{KernelS8, SimdS8, offset_input};
 use crate::workspace_s8::{Conv2dPlanS8, PANELS_AT_ONCE, conv2d_plan_s8, input_rows};
@@ -62,11 +62,6 @@ impl KernelS8 for Conv2dS8<'_> {
             groups: packed_runs.groups(),
         };
         let steps = if plan.gathered { (1, 1) } else { (w.stride_h, w.stride_w) };
-        let grid = PixelGrid {
-            width: w.out_w,
-            row_step: steps.0 * plan.row_pitch,
-            column_step: steps.1 * in_channels,
-        };
         let mut output = self.output;
         let mut row = self.rows.start;
         while row < self.rows.end {
@@ -83,8 +78,12 @@ impl KernelS8 for Conv2dS8<'_> {
             let mut block = BlockS8 {
                 input: bytes,
                 runs,
-                grid,
-                pixels: (end - row) * w.out_w,
+                grid: PixelGrid {
+                    rows: end - row,
+                    columns: w.out_w,
+                    row_step: steps.0 * plan.row_pitch,
+                    column_step: steps.1 * in_channels,
+                },
                 input_zero_point: self.input_zero_point,
                 stage: self.stage,
                 output: now,

@@ -1,9 +1,9 @@
 //! Int8 dense layers: rows are the pixels of a matrix product.
 
-use super::block_s8::BlockS8;
+use super::block_s8::{BlockS8, PixelGrid};
 use super::conv2d_s8::copy_offset;
 use super::direct_s8::DirectS8;
-use crate::arch::tile_s8::{GroupRuns, PixelGrid};
+use crate::arch::tile_s8::GroupRuns;
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::{KernelS8, SimdS8};
 use crate::workspace_s8::dense_block_len;
@@ -59,8 +59,7 @@ impl KernelS8 for DenseS8<'_> {
                 column_pitch: 0,
                 groups: packed_runs.groups(),
             },
-            grid: PixelGrid { width: rows, row_step: 0, column_step: in_features },
-            pixels: rows,
+            grid: PixelGrid { rows: 1, columns: rows, row_step: 0, column_step: in_features },
             input_zero_point: self.input_zero_point,
             stage: self.stage,
             output: self.output,

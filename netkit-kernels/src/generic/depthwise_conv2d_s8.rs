@@ -6,7 +6,7 @@ use super::block_s8::{Aligned, starts};
 use super::direct_s8::DirectS8;
 use crate::arch::depthwise_s8::{DepthwiseSumsOf, DepthwiseTileS8};
 use crate::arch::interleave_s8::InterleaveS8;
-use crate::arch::store_s8::Channels;
+use crate::arch::store_s8::{Channels, StoreS8};
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::{KernelS8, SimdS8};
 use crate::workspace_s8::{DepthwisePlanS8, depthwise_plan_s8};
@@ -214,7 +214,7 @@ impl DepthwiseConv2dS8<'_> {
         let bias = self.bias.get(t.channels.clone()).unwrap_or(&[]);
         starts(panel, panel_pitch, self.input_zero_point, bias, lane, &mut start.0);
         let multipliers = self.multipliers.get(t.channels.clone()).unwrap_or(&[]);
-        let finish = Channels::<S, V>::new(simd, multipliers, self.stage);
+        let finish = Channels::<S, V>::new(simd, multipliers, &start.0, w.taps(), self.stage);
         let width = V * S::LANES;
 
         let at = GROUP_BYTES + t.phase * w.kernel_w * t.groups.groups * GROUP_BYTES;
@@ -244,8 +244,13 @@ impl DepthwiseConv2dS8<'_> {
             };
             sums_of(simd, size, tile);
             let output = ((t.row - self.rows.start) * w.out_w + pixel) * all_channels;
-            let output = self.output.get_mut(output + t.channels.start..).unwrap_or(&mut []);
-            finish.store(simd, size, &sums.0, output, all_channels);
+            simd.call(StoreS8 {
+                channels: &finish,
+                pixels: size,
+                sums: &sums.0,
+                output: self.output.get_mut(output + t.channels.start..).unwrap_or(&mut []),
+                pitch: all_channels,
+            });
             pixel += size;
         }
     }

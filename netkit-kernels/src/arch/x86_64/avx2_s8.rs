@@ -1,7 +1,7 @@
 //! AVX2 for int8, with and without AVX-VNNI: eight lanes of 32 bits.
 
 use crate::isa::{Avx2, AvxVnni};
-use crate::simd_s8::{KernelS8, SimdS8};
+use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::asm;
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
@@ -10,15 +10,12 @@ use netkit_core::quant::{Multiplier, OutputStage};
 /// Multipliers of eight channels, as [`mbqm`](Multiplier::apply) takes them apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Scales {
-    shifts_left: bool,
     left: __m256i,
     right: __m256i,
     /// Of even and odd lanes apart: products have 64 bits.
     multiplier: [__m256i; 2],
-    /// The bits that the right shift drops.
-    mask: __m256i,
-    /// Half of them: what is more rounds up.
-    half: __m256i,
+    /// Half of what each of the two right shifts drops, likewise: 2^30 + 2^(30 + right).
+    halves: [__m256i; 2],
 }
 
 #[target_feature(enable = "avx2")]
@@ -34,17 +31,17 @@ fn scales(pairs: [__m256i; 2]) -> Scales {
     let multiplier = _mm256_permute4x64_epi64::<0b11_01_10_00>(multiplier);
     let shift = _mm256_permute4x64_epi64::<0b11_01_10_00>(shift);
     let zero = _mm256_setzero_si256();
-    let left = _mm256_max_epi32(shift, zero);
     let right = _mm256_max_epi32(_mm256_sub_epi32(zero, shift), zero);
-    let one = _mm256_set1_epi32(1);
-    let mask = _mm256_sub_epi32(_mm256_sllv_epi32(one, right), one);
+    let first = _mm256_set1_epi64x(1 << 30);
+    let halves = |right| _mm256_add_epi64(first, _mm256_sllv_epi64(first, right));
     Scales {
-        shifts_left: _mm256_testz_si256(left, left) == 0,
-        left,
+        left: _mm256_max_epi32(shift, zero),
         right,
         multiplier: [multiplier, _mm256_srli_epi64::<32>(multiplier)],
-        mask,
-        half: _mm256_srli_epi32::<1>(mask),
+        halves: [
+            halves(_mm256_and_si256(right, _mm256_set1_epi64x(0xffff_ffff))),
+            halves(_mm256_srli_epi64::<32>(right)),
+        ],
     }
 }
 
@@ -69,23 +66,43 @@ fn multiply(a: __m256i, b: __m256i) -> __m256i {
     product
 }
 
+/// Bits 31 to 62 of the products of even and odd lanes after `addends` are added to them.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn high_halves(sums: __m256i, scales: &Scales, addends: [__m256i; 2]) -> __m256i {
+    let even = multiply(sums, scales.multiplier[0]);
+    let odd = multiply(_mm256_srli_epi64::<32>(sums), scales.multiplier[1]);
+    let even = _mm256_srli_epi64::<31>(_mm256_add_epi64(even, addends[0]));
+    let odd = _mm256_add_epi64(odd, addends[1]);
+    _mm256_blend_epi32::<0b1010_1010>(even, _mm256_add_epi64(odd, odd))
+}
+
 #[target_feature(enable = "avx2")]
 #[inline]
 fn rescale(sums: __m256i, scales: &Scales) -> __m256i {
-    let sums = if scales.shifts_left { _mm256_sllv_epi32(sums, scales.left) } else { sums };
-    // The high half of the doubled product, rounded: bits 31 to 62 of the product plus 2^30.
-    let round = _mm256_set1_epi64x(1 << 30);
-    let even = _mm256_add_epi64(multiply(sums, scales.multiplier[0]), round);
-    let odd = _mm256_srli_epi64::<32>(sums);
-    let odd = _mm256_add_epi64(multiply(odd, scales.multiplier[1]), round);
-    let even = _mm256_srli_epi64::<31>(even);
-    let odd = _mm256_add_epi64(odd, odd);
-    let high = _mm256_blend_epi32::<0b1010_1010>(even, odd);
+    let sums = _mm256_sllv_epi32(sums, scales.left);
+    let high = high_halves(sums, scales, [_mm256_set1_epi64x(1 << 30); 2]);
     // The rounding right shift: up if more than half is dropped, of a negative number half or more.
-    let dropped = _mm256_and_si256(high, scales.mask);
-    let threshold = _mm256_sub_epi32(scales.half, _mm256_srai_epi32::<31>(high));
+    let one = _mm256_set1_epi32(1);
+    let mask = _mm256_sub_epi32(_mm256_sllv_epi32(one, scales.right), one);
+    let dropped = _mm256_and_si256(high, mask);
+    let half = _mm256_srli_epi32::<1>(mask);
+    let threshold = _mm256_sub_epi32(half, _mm256_srai_epi32::<31>(high));
     let up = _mm256_cmpgt_epi32(dropped, threshold);
     _mm256_sub_epi32(_mm256_srav_epi32(high, scales.right), up)
+}
+
+/// See [`moderate`](crate::simd_s8::moderate).
+///
+/// With `h = ⌊(p + 2^30) / 2^31⌋` for the product `p` and `r ≥ 1` the second step is
+/// `⌊(h + 2^(r−1) − [h < 0]) / 2^r⌋`. The first addition joins that of the first step. `[p < 0]` may
+/// stand for `[h < 0]`: they differ only where `h = 0`, which stays 0 either way.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn rescale_moderate(sums: __m256i, scales: &Scales) -> __m256i {
+    let high = high_halves(sums, scales, scales.halves);
+    let high = _mm256_add_epi32(high, _mm256_srai_epi32::<31>(sums));
+    _mm256_srav_epi32(high, scales.right)
 }
 
 #[target_feature(enable = "avx2")]
@@ -185,15 +202,15 @@ macro_rules! avx2_s8 {
             const DEPTHWISE_PIXELS: usize = 8;
 
             #[inline(always)]
-            fn call<K: KernelS8>(self, kernel: K) -> K::Output {
+            fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output {
                 #[target_feature(enable = $features)]
-                fn enter<K: KernelS8>(token: $token, kernel: K) -> K::Output {
-                    kernel.run(token)
+                fn enter<K: KernelOn<$token>>(token: $token, kernel: K) -> K::Output {
+                    kernel.run_on(token)
                 }
                 // Kernels call kernels, which must stay functions: registers are scarce in the
                 // inner ones. On `enter` itself, `inline(never)` has no effect (rustc 1.95).
                 #[inline(never)]
-                fn stay_outside<K: KernelS8>(token: $token, kernel: K) -> K::Output {
+                fn stay_outside<K: KernelOn<$token>>(token: $token, kernel: K) -> K::Output {
                     // SAFETY: the token proves the features.
                     unsafe { enter(token, kernel) }
                 }
@@ -276,9 +293,14 @@ macro_rules! avx2_s8 {
             }
 
             #[inline(always)]
-            fn rescale(self, sums: __m256i, scales: &Scales) -> __m256i {
-                // SAFETY: the token proves AVX2.
-                unsafe { rescale(sums, scales) }
+            fn rescale<const MODERATE: bool>(self, sums: __m256i, scales: &Scales) -> __m256i {
+                if MODERATE {
+                    // SAFETY: the token proves AVX2.
+                    unsafe { rescale_moderate(sums, scales) }
+                } else {
+                    // SAFETY: the token proves AVX2.
+                    unsafe { rescale(sums, scales) }
+                }
             }
 
             #[inline(always)]

@@ -1,27 +1,21 @@
 //! AVX-512 for int8, with and without VNNI: sixteen lanes of 32 bits.
 
 use crate::isa::{Avx512, Avx512Vnni};
-use crate::simd_s8::{KernelS8, SimdS8};
+use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::asm;
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
 
-/// Multipliers of sixteen channels, those of even and odd lanes apart: products have 64 bits.
-///
-/// Both roundings of `mbqm` are one addition and one shift. With `h = ⌊(p + 2^30) / 2^31⌋` for the
-/// product `p`, the second step is `⌊(h + 2^(r−1) − [h < 0]) / 2^r⌋`, and a floor of a floor is the
-/// floor of the whole: `⌊(p + 2^30 + 2^(30+r) − [h < 0] · 2^31) / 2^(31+r)⌋`. `[p < 0]` may stand for
-/// `[h < 0]`: they differ only where `h = 0`, which stays 0 either way. For `r = 0` there is no
-/// second step, and `rounding` and `negative` say so.
+/// Multipliers of sixteen channels, as [`mbqm`](Multiplier::apply) takes them apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Scales {
-    shifts_left: bool,
     left: __m512i,
+    right: __m512i,
+    /// Of even and odd lanes apart: products have 64 bits.
     multiplier: [__m512i; 2],
-    rounding: [__m512i; 2],
-    negative: [__m512i; 2],
-    right: [__m512i; 2],
+    /// Half of what each of the two right shifts drops, likewise: 2^30 + 2^(30 + right).
+    halves: [__m512i; 2],
 }
 
 /// Dwords of four rows and four columns: exchanges 128-bit lanes with positions in them. What
@@ -32,7 +26,7 @@ fn transposition() -> __m512i {
     _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
 }
 
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f")]
 #[inline]
 fn scales(pairs: [__m512i; 2]) -> Scales {
     let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -40,22 +34,17 @@ fn scales(pairs: [__m512i; 2]) -> Scales {
     let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
     let shift = _mm512_permutex2var_epi32(pairs[0], odd, pairs[1]);
     let zero = _mm512_setzero_si512();
-    let left = _mm512_max_epi32(shift, zero);
     let right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
-    let right =
-        [_mm512_and_si512(right, _mm512_set1_epi64(0xffff_ffff)), _mm512_srli_epi64::<32>(right)];
     let first = _mm512_set1_epi64(1 << 30);
-    let second = |right| _mm512_test_epi64_mask(right, right);
-    let rounding =
-        right.map(|r| _mm512_mask_add_epi64(first, second(r), first, _mm512_sllv_epi64(first, r)));
-    let negative = right.map(|r| _mm512_maskz_set1_epi64(second(r), 1 << 31));
+    let halves = |right| _mm512_add_epi64(first, _mm512_sllv_epi64(first, right));
     Scales {
-        shifts_left: _mm512_test_epi32_mask(left, left) != 0,
-        left,
+        left: _mm512_max_epi32(shift, zero),
+        right,
         multiplier: [multiplier, _mm512_srli_epi64::<32>(multiplier)],
-        rounding,
-        negative,
-        right: right.map(|r| _mm512_add_epi64(r, _mm512_set1_epi64(31))),
+        halves: [
+            halves(_mm512_and_si512(right, _mm512_set1_epi64(0xffff_ffff))),
+            halves(_mm512_srli_epi64::<32>(right)),
+        ],
     }
 }
 
@@ -80,20 +69,44 @@ fn multiply(a: __m512i, b: __m512i) -> __m512i {
     product
 }
 
-#[target_feature(enable = "avx512f,avx512dq")]
+/// Bits 31 to 62 of the products of even and odd lanes after `addends` are added to them.
+#[target_feature(enable = "avx512f")]
 #[inline]
-fn rescale(sums: __m512i, scales: &Scales) -> __m512i {
-    let sums = if scales.shifts_left { _mm512_sllv_epi32(sums, scales.left) } else { sums };
+fn high_halves(sums: __m512i, scales: &Scales, addends: [__m512i; 2]) -> __m512i {
     let even = multiply(sums, scales.multiplier[0]);
     let odd = multiply(_mm512_srli_epi64::<32>(sums), scales.multiplier[1]);
-    let round = |product, half: usize| {
-        let rounded = _mm512_add_epi64(product, scales.rounding[half]);
-        let negative = _mm512_movepi64_mask(product);
-        let rounded = _mm512_mask_sub_epi64(rounded, negative, rounded, scales.negative[half]);
-        _mm512_srav_epi64(rounded, scales.right[half])
-    };
-    let (even, odd) = (round(even, 0), round(odd, 1));
-    _mm512_mask_shuffle_epi32::<0b10_10_00_00>(even, 0xaaaa, odd)
+    let even = _mm512_srli_epi64::<31>(_mm512_add_epi64(even, addends[0]));
+    let odd = _mm512_add_epi64(odd, addends[1]);
+    _mm512_mask_blend_epi32(0xaaaa, even, _mm512_add_epi64(odd, odd))
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn rescale(sums: __m512i, scales: &Scales) -> __m512i {
+    let sums = _mm512_sllv_epi32(sums, scales.left);
+    let high = high_halves(sums, scales, [_mm512_set1_epi64(1 << 30); 2]);
+    // The rounding right shift: up if more than half is dropped, of a negative number half or more.
+    let one = _mm512_set1_epi32(1);
+    let mask = _mm512_sub_epi32(_mm512_sllv_epi32(one, scales.right), one);
+    let dropped = _mm512_and_si512(high, mask);
+    let half = _mm512_srli_epi32::<1>(mask);
+    let threshold = _mm512_sub_epi32(half, _mm512_srai_epi32::<31>(high));
+    let up = _mm512_cmpgt_epi32_mask(dropped, threshold);
+    let shifted = _mm512_srav_epi32(high, scales.right);
+    _mm512_mask_add_epi32(shifted, up, shifted, one)
+}
+
+/// See [`moderate`](crate::simd_s8::moderate).
+///
+/// With `h = ⌊(p + 2^30) / 2^31⌋` for the product `p` and `r ≥ 1` the second step is
+/// `⌊(h + 2^(r−1) − [h < 0]) / 2^r⌋`. The first addition joins that of the first step. `[p < 0]` may
+/// stand for `[h < 0]`: they differ only where `h = 0`, which stays 0 either way.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn rescale_moderate(sums: __m512i, scales: &Scales) -> __m512i {
+    let high = high_halves(sums, scales, scales.halves);
+    let high = _mm512_add_epi32(high, _mm512_srai_epi32::<31>(sums));
+    _mm512_srav_epi32(high, scales.right)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
@@ -185,15 +198,15 @@ macro_rules! avx512_s8 {
             const DEPTHWISE_PIXELS: usize = 8;
 
             #[inline(always)]
-            fn call<K: KernelS8>(self, kernel: K) -> K::Output {
+            fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output {
                 #[target_feature(enable = $features)]
-                fn enter<K: KernelS8>(token: $token, kernel: K) -> K::Output {
-                    kernel.run(token)
+                fn enter<K: KernelOn<$token>>(token: $token, kernel: K) -> K::Output {
+                    kernel.run_on(token)
                 }
                 // Kernels call kernels, which must stay functions: registers are scarce in the
                 // inner ones. On `enter` itself, `inline(never)` has no effect (rustc 1.95).
                 #[inline(never)]
-                fn stay_outside<K: KernelS8>(token: $token, kernel: K) -> K::Output {
+                fn stay_outside<K: KernelOn<$token>>(token: $token, kernel: K) -> K::Output {
                     // SAFETY: the token proves the features.
                     unsafe { enter(token, kernel) }
                 }
@@ -276,9 +289,14 @@ macro_rules! avx512_s8 {
             }
 
             #[inline(always)]
-            fn rescale(self, sums: __m512i, scales: &Scales) -> __m512i {
-                // SAFETY: the token proves AVX-512.
-                unsafe { rescale(sums, scales) }
+            fn rescale<const MODERATE: bool>(self, sums: __m512i, scales: &Scales) -> __m512i {
+                if MODERATE {
+                    // SAFETY: the token proves AVX-512.
+                    unsafe { rescale_moderate(sums, scales) }
+                } else {
+                    // SAFETY: the token proves AVX-512.
+                    unsafe { rescale(sums, scales) }
+                }
             }
 
             #[inline(always)]

@@ -2,7 +2,7 @@
 //! rescaling goes through general registers.
 
 use crate::isa::Sse2;
-use crate::simd_s8::{KernelS8, SimdS8};
+use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
@@ -21,10 +21,10 @@ impl SimdS8 for Sse2 {
     const DEPTHWISE_PIXELS: usize = 4;
 
     #[inline(always)]
-    fn call<K: KernelS8>(self, kernel: K) -> K::Output {
+    fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output {
         #[inline(never)]
-        fn enter<K: KernelS8>(token: Sse2, kernel: K) -> K::Output {
-            kernel.run(token)
+        fn enter<K: KernelOn<Sse2>>(token: Sse2, kernel: K) -> K::Output {
+            kernel.run_on(token)
         }
         enter(self, kernel)
     }
@@ -100,7 +100,7 @@ impl SimdS8 for Sse2 {
     }
 
     #[inline(always)]
-    fn rescale(self, sums: __m128i, scales: &[Multiplier; LANES]) -> __m128i {
+    fn rescale<const MODERATE: bool>(self, sums: __m128i, scales: &[Multiplier; LANES]) -> __m128i {
         let mut lanes = [0; LANES];
         // SAFETY: the array has LANES values.
         unsafe { self.store_sums(lanes.as_mut_ptr(), sums) };
