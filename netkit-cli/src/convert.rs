@@ -10,6 +10,8 @@ use netkit_import::{Conversion, Obstacles, Options, onnx};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::model_file::ModelFile;
+
 /// Converts a model, checks the result against the source and writes it.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -65,14 +67,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         println!("{embedded}");
     }
     let bytes = conversion.model.to_bytes().context("the result breaks a rule of the format")?;
+    let output = arguments.output.clone().unwrap_or_else(|| path.with_extension("nk"));
     if !arguments.no_verify {
-        println!("{}", verify::verify(&source, &conversion, &bytes)?);
+        let file = ModelFile::from_bytes(output.clone(), &bytes);
+        println!("{}", verify::verify(&source, &conversion, &file)?);
     }
     if arguments.check {
         println!("{} converts", path.display());
         return Ok(());
     }
-    let output = arguments.output.clone().unwrap_or_else(|| path.with_extension("nk"));
     if output == *path {
         bail!("{} would be overwritten; give another place with -o", path.display());
     }

@@ -26,11 +26,16 @@ impl ModelFile {
             bail!("{} is a folder, not a model file", path.display());
         }
         let bytes = fs::read(&path).with_context(failed)?;
+        Ok(Self::from_bytes(path, &bytes))
+    }
+
+    /// A model file that is in memory already, perhaps not aligned.
+    pub(crate) fn from_bytes(path: PathBuf, bytes: &[u8]) -> Self {
         let len = bytes.len();
         let mut memory = vec![0u64; len.div_ceil(8)];
         let target: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
-        target[..len].copy_from_slice(&bytes);
-        Ok(Self { path, memory, len })
+        target[..len].copy_from_slice(bytes);
+        Self { path, memory, len }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

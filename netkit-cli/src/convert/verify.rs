@@ -8,6 +8,8 @@ use netkit::runtime::Network;
 use netkit_core::format::CaseData;
 use netkit_import::{Conversion, onnx};
 
+use crate::model_file::ModelFile;
+
 /// Made-up inputs to compare.
 const INPUTS: u32 = 3;
 /// Largest difference, as a share of the largest output.
@@ -19,13 +21,9 @@ const MOST_MACS: u64 = 500_000_000;
 pub(super) fn verify(
     source: &onnx::Model,
     conversion: &Conversion,
-    bytes: &[u8],
+    file: &ModelFile,
 ) -> Result<String> {
-    // Weights are read where they lie, so they must lie at a multiple of 4.
-    let mut aligned = vec![0u64; bytes.len().div_ceil(8)];
-    let file: &mut [u8] = bytemuck::cast_slice_mut(&mut aligned);
-    let file = &mut file[..bytes.len()];
-    file.copy_from_slice(bytes);
+    let file = file.bytes();
     let elements: usize = conversion.input.dims().iter().product();
     let arena = arena_for(file)?;
     let mut network = Network::load(file, &arena).context("the result cannot be loaded")?;

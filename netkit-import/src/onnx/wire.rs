@@ -12,8 +12,6 @@ use prost::{Message, Oneof};
 /// The file.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ModelProto {
-    #[prost(string, optional, tag = "2")]
-    pub(crate) producer_name: Option<String>,
     #[prost(message, optional, tag = "7")]
     pub(crate) graph: Option<GraphProto>,
     /// Each an [`OperatorSetIdProto`].

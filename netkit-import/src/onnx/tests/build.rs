@@ -182,11 +182,7 @@ impl Build {
 
     pub(super) fn file(&self) -> Bytes {
         let opset = OperatorSetIdProto { domain: None, version: Some(self.opset) };
-        bytes(&ModelProto {
-            producer_name: None,
-            graph: Some(self.graph.clone()),
-            opset_import: vec![bytes(&opset)],
-        })
+        bytes(&ModelProto { graph: Some(self.graph.clone()), opset_import: vec![bytes(&opset)] })
     }
 
     pub(super) fn model(&self) -> Model {

@@ -9,11 +9,7 @@ use bytes::Bytes;
 
 fn parse(graph: GraphProto) -> Result<Model, ParseError> {
     let opset = OperatorSetIdProto { domain: None, version: Some(13) };
-    Model::parse(bytes(&ModelProto {
-        producer_name: None,
-        graph: Some(graph),
-        opset_import: vec![bytes(&opset)],
-    }))
+    Model::parse(bytes(&ModelProto { graph: Some(graph), opset_import: vec![bytes(&opset)] }))
 }
 
 #[test]
