@@ -1,0 +1,31 @@
+#!/bin/bash
+# The whole peer comparison: environment, models, build, run. Arguments go to the program (`run.sh --help`).
+#
+# NETKIT_PEERS_VENV  a Python environment with the packages of requirements.txt; made in work/venv where unset
+# NETKIT_PEERS_CPU   the processor everything is pinned to (the last one); "none" pins nothing
+set -euo pipefail
+cd "$(dirname "$0")"
+
+venv=${NETKIT_PEERS_VENV:-work/venv}
+if [ ! -x "$venv/bin/python" ]; then
+    python3 -m venv "$venv"
+fi
+# Cheap where everything is there already.
+"$venv/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt
+
+# The models are part of the program (netkit and microflow compile theirs in), so they come first. Written anew only
+# when the generator changed: a new time stamp would rebuild.
+stamp=$(cat generate/*.py requirements.txt | sha256sum)
+if [ "$(cat work/models/stamp 2>/dev/null)" != "$stamp" ]; then
+    "$venv/bin/python" -m generate work/models
+    echo "$stamp" > work/models/stamp
+fi
+
+cargo build --release
+
+pin=()
+cpu=${NETKIT_PEERS_CPU:-$(($(nproc) - 1))}
+if [ "$cpu" != none ] && command -v taskset > /dev/null; then
+    pin=(taskset -c "$cpu")
+fi
+exec "${pin[@]}" target/release/peers --python "$venv/bin/python" "$@"
