@@ -5,26 +5,37 @@
 
 use std::env;
 
-/// Processors of ARMv8-M that have the DSP extension, or can have it and are compiled for as if they had.
-const WITH_DSP: [&str; 5] = ["cortex-m33", "cortex-m35p", "cortex-m52", "cortex-m55", "cortex-m85"];
+/// Processors of ARMv8-M with vectors (Helium, MVE) for integers.
+const WITH_MVE: &[&str] = &["cortex-m52", "cortex-m55", "cortex-m85"];
+
+/// Others that have the DSP extension, or can have it and are compiled for as if they had.
+const WITH_DSP: &[&str] = &["cortex-m33", "cortex-m35p"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-check-cfg=cfg(netkit_micro, netkit_dsp, netkit_thumb2)");
+    println!("cargo:rustc-check-cfg=cfg(netkit_micro, netkit_mve, netkit_dsp, netkit_thumb2)");
     let target = env::var("TARGET").unwrap_or_default();
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let with_dsp = || {
-        let feature = flags.contains("+dsp");
-        feature
-            || WITH_DSP.iter().any(|processor| flags.contains(&format!("target-cpu={processor}")))
+    let has = |feature: &str, processors: &[&str]| {
+        flags.contains(&format!("+{feature}"))
+            || processors.iter().any(|name| flags.contains(&format!("target-cpu={name}")))
     };
-    // Processors without vectors; `micro` has the kernels.
+    let set = |cfg: &str| println!("cargo:rustc-cfg=netkit_{cfg}");
+    // Microcontrollers, whose kernels are in `micro`.
     if target.starts_with("thumb") || target.starts_with("riscv32") {
-        println!("cargo:rustc-cfg=netkit_micro");
+        set("micro");
     }
-    if target.starts_with("thumbv7em-") || (target.starts_with("thumbv8m.main-") && with_dsp()) {
-        println!("cargo:rustc-cfg=netkit_dsp");
-    } else if target.starts_with("thumbv7m-") || target.starts_with("thumbv8m.main-") {
-        println!("cargo:rustc-cfg=netkit_thumb2");
+    if target.starts_with("thumbv7em-") {
+        set("dsp");
+    } else if target.starts_with("thumbv7m-") {
+        set("thumb2");
+    } else if target.starts_with("thumbv8m.main-") {
+        if has("mve", WITH_MVE) {
+            set("mve");
+        } else if has("dsp", WITH_DSP) {
+            set("dsp");
+        } else {
+            set("thumb2");
+        }
     }
 }

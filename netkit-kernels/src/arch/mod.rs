@@ -1,9 +1,10 @@
 //! What an instruction set supplies: its vectors, and the microkernels that work on pointers.
 //!
-//! Only here (and nowhere in [`generic`](crate::generic)) is `unsafe` allowed.
+//! Only here and in `micro`, its counterpart for microcontrollers (and nowhere in
+//! [`generic`](crate::generic)), is `unsafe` allowed.
 
 pub(crate) mod add_s8;
-#[cfg(any(netkit_dsp, netkit_thumb2))]
+#[cfg(any(netkit_dsp, netkit_thumb2, netkit_mve))]
 pub(crate) mod arm;
 pub(crate) mod depthwise_s8;
 pub(crate) mod interleave_s8;

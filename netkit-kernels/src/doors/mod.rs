@@ -15,6 +15,6 @@ mod norm_f32;
 mod pool2d_f32;
 mod pool2d_s8;
 
-#[cfg(any(netkit_micro, test))]
+#[cfg(any(test, all(netkit_micro, not(netkit_mve))))]
 pub(crate) use check::window_is_sane;
 pub use native::*;

@@ -1,10 +1,9 @@
 //! Convolution: two output pixels at a time, all channels of both.
 
 use super::finish::{Finish, is_usual};
+use super::gather::{Gather, has_borders};
 use super::{Passes, offset_pair, words};
 use crate::generic::conv2d_s8::Conv2dS8;
-use crate::generic::window::taps_inside;
-use core::ops::Range;
 use netkit_core::op::Conv2d;
 use netkit_core::quant::Multiplier;
 
@@ -16,12 +15,16 @@ const fn taps(conv: &Conv2d) -> usize {
     conv.window.taps().saturating_mul(conv.in_channels)
 }
 
-/// Bytes of scratch: the taps of two pixels in 16 bits, and where groups do not fall on pixels, of one
-/// in 8.
+/// Whether taps are copied before they are widened: where groups do not fall on pixels, or pixels on the
+/// map's border.
+const fn copies(conv: &Conv2d) -> bool {
+    !conv.in_channels.is_multiple_of(4) || has_borders(conv)
+}
+
+/// Bytes of scratch: the taps of two pixels in 16 bits, and if they are copied first, of one in 8.
 pub(crate) const fn scratch(conv: &Conv2d) -> usize {
-    let groups = taps(conv).div_ceil(4);
-    let bytes = if conv.in_channels.is_multiple_of(4) { 0 } else { 4 };
-    groups.saturating_mul(size_of::<Group>() + bytes)
+    let bytes = if copies(conv) { 4 } else { 0 };
+    taps(conv).div_ceil(4).saturating_mul(size_of::<Group>() + bytes)
 }
 
 /// Computes the convolution, or returns false where these passes cannot and has written nothing.
@@ -40,20 +43,25 @@ pub(crate) fn conv2d_s8<P: Passes>(call: &mut Conv2dS8<'_>, weights: &[i8]) -> b
     let groups = taps.div_ceil(4);
     let Some((columns, bytes)) = scratch.split_at_mut_checked(groups * 4) else { return false };
     let columns: &mut [Group] = columns.as_chunks_mut().0;
-    let gather = Gather {
-        conv: &call.conv,
-        input: call.input,
+    let bytes: &mut [[i8; 4]] = bytemuck::cast_slice_mut(bytes);
+    let back = groups * 4 - taps;
+    let fill = Columns {
+        gather: Gather::new(&call.conv, call.input, call.input_zero_point),
         zero_point: call.input_zero_point as i8,
         offset: offset_pair(call.input_zero_point),
-        row_len: window.kernel_w * in_channels,
-        taps,
+        row_groups: if in_channels.is_multiple_of(4) {
+            window.kernel_w * in_channels / 4
+        } else {
+            0
+        },
+        back,
     };
     let mut pass = Pass {
         weights: weights.as_ptr(),
         taps,
         columns: columns.as_ptr(),
         whole_groups: groups - 1,
-        back: groups * 4 - taps,
+        back,
         bias: call.bias.as_ptr(),
         multipliers: call.multipliers.as_ptr(),
         output: call.output.as_mut_ptr(),
@@ -71,9 +79,9 @@ pub(crate) fn conv2d_s8<P: Passes>(call: &mut Conv2dS8<'_>, weights: &[i8]) -> b
         here
     };
     for first in (0..pixels).step_by(2) {
-        gather.pixel::<P, 0>(next(), columns, bytes);
+        fill.fill::<P, 0>(next(), columns, bytes);
         if first + 1 < pixels {
-            gather.pixel::<P, 1>(next(), columns, bytes);
+            fill.fill::<P, 1>(next(), columns, bytes);
         } else {
             // A last pixel without a partner is computed twice, the second time from whatever is there,
             // and stored in one place, the first result last.
@@ -99,124 +107,53 @@ pub(crate) fn conv2d_s8<P: Passes>(call: &mut Conv2dS8<'_>, weights: &[i8]) -> b
     true
 }
 
-/// Where the taps of a pixel come from.
-struct Gather<'a> {
-    conv: &'a Conv2d,
-    input: &'a [i8],
+/// What turns the taps of pixels into columns.
+struct Columns<'a> {
+    gather: Gather<'a>,
     zero_point: i8,
     offset: u32,
-    /// Taps of one row of the window.
-    row_len: usize,
-    /// Taps of the window.
-    taps: usize,
+    /// Groups of one row of the window, where pixels are whole groups; else 0.
+    row_groups: usize,
+    /// Of the last group, the taps that are also in the group before.
+    back: usize,
 }
 
-impl Gather<'_> {
+impl Columns<'_> {
     /// Writes the taps of the output pixel at `(row, column)` as column `COLUMN` of the groups.
     ///
     /// The last group is the last four taps, those zero that are in the group before: so no weight past
-    /// a row's end is ever read.
+    /// a row's end is ever read. `bytes` are as many groups of scratch, where they are needed.
     #[inline(always)]
-    fn pixel<P: Passes, const COLUMN: usize>(
+    fn fill<P: Passes, const COLUMN: usize>(
         &self,
-        (row, column): (usize, usize),
+        position: (usize, usize),
         groups: &mut [Group],
-        bytes: &mut [u32],
+        bytes: &mut [[i8; 4]],
     ) {
-        let w = &self.conv.window;
-        let rows = taps_inside(row, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
-        let columns = taps_inside(column, w.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
-        if bytes.is_empty() {
-            let mut to = groups.iter_mut();
-            self.spans((row, column), rows, columns, |span| match span {
-                Span::Input(input) => {
-                    for (&bytes, to) in input.as_chunks().0.iter().zip(&mut to) {
-                        [to[2 * COLUMN], to[2 * COLUMN + 1]] = P::widen(self.offset, bytes);
-                    }
-                }
-                Span::Padding(len) => {
-                    for (_, to) in (0..len / 4).zip(&mut to) {
-                        [to[2 * COLUMN], to[2 * COLUMN + 1]] = [0, 0];
-                    }
-                }
-            });
+        let widen = |bytes: &[[i8; 4]], groups: &mut [Group]| {
+            for (&bytes, to) in bytes.iter().zip(groups) {
+                [to[2 * COLUMN], to[2 * COLUMN + 1]] = P::widen(self.offset, bytes);
+            }
+        };
+        if self.row_groups > 0
+            && let Some(rows) = self.gather.rows(position)
+        {
+            for (row, groups) in rows.zip(groups.chunks_exact_mut(self.row_groups)) {
+                widen(row.as_chunks().0, groups);
+            }
             return;
         }
-        let bytes: &mut [i8] = bytemuck::cast_slice_mut(bytes);
-        let back = bytes.len() - self.taps;
-        let mut to = bytes.iter_mut();
-        self.spans((row, column), rows, columns, |span| match span {
-            Span::Input(input) => {
-                for (&from, to) in input.iter().zip(&mut to) {
-                    *to = from;
-                }
-            }
-            Span::Padding(len) => {
-                for (_, to) in (0..len).zip(&mut to) {
-                    *to = self.zero_point;
-                }
-            }
-        });
-        let bytes: &mut [[i8; 4]] = bytes.as_chunks_mut().0;
+        self.gather.copy(position, bytes.as_flattened_mut());
         if let Some(last) = bytes.last_mut() {
             let word = u32::from_le_bytes(last.map(i8::cast_unsigned));
-            let zero_points = u32::from_le_bytes([self.zero_point.cast_unsigned(); 4]);
+            let padding = u32::from_le_bytes([self.zero_point.cast_unsigned(); 4]);
             // Moved to the end, what is in front replaced.
-            let moved = word << (8 * back) | zero_points & !(u32::MAX << (8 * back));
-            *last = moved.to_le_bytes().map(u8::cast_signed);
+            let fresh = u32::MAX << (8 * self.back);
+            let word = (word << (8 * self.back)) | (padding & !fresh);
+            *last = word.to_le_bytes().map(u8::cast_signed);
         }
-        for (&bytes, to) in bytes.iter().zip(groups) {
-            [to[2 * COLUMN], to[2 * COLUMN + 1]] = P::widen(self.offset, bytes);
-        }
+        widen(bytes, groups);
     }
-
-    /// The taps in order, as stretches that are adjacent in the input and stretches of padding; `rows`
-    /// and `columns` are the taps inside the map.
-    #[inline(always)]
-    fn spans(
-        &self,
-        (row, column): (usize, usize),
-        rows: Range<usize>,
-        columns: Range<usize>,
-        mut each: impl FnMut(Span<'_>),
-    ) {
-        let w = &self.conv.window;
-        let channels = self.conv.in_channels;
-        let in_len = w.in_w * channels;
-        // Position of tap (0, 0), which may lie before the map; of those inside it does not.
-        let top = (row * w.stride_h).wrapping_sub(w.pad_top);
-        let left = (column * w.stride_w).wrapping_sub(w.pad_left);
-        let inside = |from: usize, len: usize| {
-            Span::Input(self.input.get(from..from.wrapping_add(len)).unwrap_or(&[]))
-        };
-        for i in 0..w.kernel_h {
-            if !rows.contains(&i) {
-                each(Span::Padding(self.row_len));
-                continue;
-            }
-            let start = top.wrapping_add(i * w.dilation_h).wrapping_mul(in_len);
-            let at = |j: usize| {
-                start.wrapping_add(left.wrapping_add(j * w.dilation_w).wrapping_mul(channels))
-            };
-            if w.dilation_w == 1 && columns.len() == w.kernel_w {
-                each(inside(at(0), self.row_len));
-                continue;
-            }
-            for j in 0..w.kernel_w {
-                each(if columns.contains(&j) {
-                    inside(at(j), channels)
-                } else {
-                    Span::Padding(channels)
-                });
-            }
-        }
-    }
-}
-
-/// A stretch of taps.
-enum Span<'a> {
-    Input(&'a [i8]),
-    Padding(usize),
 }
 
 /// What [`Passes::conv2d`] reads and writes.

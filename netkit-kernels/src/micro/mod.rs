@@ -8,20 +8,33 @@
 //! The passes of a processor are functions that get a structure: what to read, where to write. Most are
 //! assembly, which this contract suits.
 
+#[cfg(any(test, not(netkit_mve)))]
 pub(crate) mod conv2d_s8;
+#[cfg(any(test, not(netkit_mve)))]
 pub(crate) mod dense_s8;
+#[cfg(any(test, not(netkit_mve)))]
 pub(crate) mod depthwise_conv2d_s8;
+#[cfg(any(test, not(netkit_mve)))]
 pub(crate) mod finish;
-#[cfg(any(test, not(any(netkit_dsp, netkit_thumb2))))]
+mod gather;
+#[cfg(any(test, not(any(netkit_mve, netkit_dsp, netkit_thumb2))))]
 mod plain;
+#[cfg(any(test, netkit_mve))]
+mod vector;
 
-#[cfg(netkit_micro)]
+#[cfg(all(netkit_micro, not(netkit_mve)))]
 pub(crate) use native::{
     conv2d_s8, conv2d_s8_scratch, dense_s8, depthwise_conv2d_s8, depthwise_conv2d_s8_scratch,
 };
+#[cfg(netkit_mve)]
+pub(crate) use vector::{
+    conv2d_s8::{conv2d_s8, scratch as conv2d_s8_scratch},
+    dense_s8::dense_s8,
+    depthwise_conv2d_s8::{depthwise_conv2d_s8, scratch as depthwise_conv2d_s8_scratch},
+};
 
 /// The passes of the processor that is compiled for.
-#[cfg(netkit_micro)]
+#[cfg(all(netkit_micro, not(netkit_mve)))]
 mod native {
     pub(crate) use super::conv2d_s8::scratch as conv2d_s8_scratch;
     pub(crate) use super::depthwise_conv2d_s8::scratch as depthwise_conv2d_s8_scratch;
@@ -59,6 +72,7 @@ mod native {
 ///
 /// A pass advances its pointers past what it has used; a driver then may set them back and start it once more for a
 /// last, overlapping block of channels.
+#[cfg(any(test, not(netkit_mve)))]
 pub(crate) trait Passes {
     /// Channels that [`conv2d`](Self::conv2d) computes together.
     const CONV2D_CHANNELS: usize;
@@ -97,6 +111,7 @@ pub(crate) trait Passes {
 }
 
 /// The input's zero point, negated, in both halves of a word.
+#[cfg(any(test, not(netkit_mve)))]
 fn offset_pair(zero_point: i32) -> u32 {
     u32::from(zero_point.wrapping_neg() as u16) * 0x1_0001
 }
@@ -109,7 +124,7 @@ fn words(scratch: &mut [u8], bytes: usize) -> Option<&mut [u32]> {
 #[cfg(test)]
 mod tests {
     use super::plain::Plain;
-    use super::{conv2d_s8, dense_s8, depthwise_conv2d_s8};
+    use super::{conv2d_s8, dense_s8, depthwise_conv2d_s8, vector};
     use crate::filter_s8::FilterS8;
     use crate::generic::conv2d_s8::Conv2dS8;
     use crate::generic::dense_s8::DenseS8;
@@ -185,12 +200,21 @@ mod tests {
                     let mut expected = vec![0; window.out_pixels() * out_channels];
                     let Data { input, weights, .. } = &data;
                     reference::conv2d_s8(&conv, input, weights, data.layer(), &mut expected);
-                    let row_len = window.out_w * out_channels;
+                    let few = window.taps() * in_channels < 4;
+                    type Door = fn(&mut Conv2dS8<'_>, &[i8]) -> bool;
+                    let doors: [(Door, usize, bool); 3] = [
+                        (conv2d_s8::conv2d_s8::<Plain<2>>, conv2d_s8::scratch(&conv), !few),
+                        (conv2d_s8::conv2d_s8::<Plain<4>>, conv2d_s8::scratch(&conv), !few),
+                        (vector::conv2d_s8::conv2d_s8, vector::conv2d_s8::scratch(&conv), true),
+                    ];
                     // Whole, and without its first row.
-                    for first in [0, 1.min(window.out_h - 1)] {
-                        let expected = &expected[first * row_len..];
+                    let firsts = [0, 1.min(window.out_h - 1)];
+                    for ((door, scratch, computes), first) in
+                        doors.into_iter().flat_map(|door| firsts.map(|first| (door, first)))
+                    {
+                        let expected = &expected[first * window.out_w * out_channels..];
                         let mut output = vec![0; expected.len()];
-                        let mut scratch = words(conv2d_s8::scratch(&conv));
+                        let mut scratch = words(scratch);
                         let mut call = Conv2dS8 {
                             conv,
                             input,
@@ -203,13 +227,8 @@ mod tests {
                             output: &mut output,
                             scratch: bytemuck::cast_slice_mut(&mut scratch),
                         };
-                        let computed = if out_channels % 2 == 0 {
-                            conv2d_s8::conv2d_s8::<Plain<2>>(&mut call, weights)
-                        } else {
-                            conv2d_s8::conv2d_s8::<Plain<4>>(&mut call, weights)
-                        };
-                        assert_eq!(computed, window.taps() * in_channels >= 4, "{conv:?}");
-                        if computed {
+                        assert_eq!(door(&mut call, weights), computes, "{conv:?}");
+                        if computes {
                             assert_eq!(output, expected, "{conv:?}");
                         }
                     }
@@ -227,20 +246,22 @@ mod tests {
                 let mut expected = vec![0; 2 * out_features];
                 let Data { input, weights, .. } = &data;
                 reference::dense_s8(&dense, input, weights, data.layer(), &mut expected);
-                let mut output = vec![0; 2 * out_features];
-                let mut call = DenseS8 {
-                    dense,
-                    input,
-                    input_zero_point: 5,
-                    filter: FilterS8::File(weights),
-                    bias: &data.bias,
-                    multipliers: &data.multipliers,
-                    stage: data.stage,
-                    output: &mut output,
-                    scratch: &mut [],
-                };
-                assert!(dense_s8::dense_s8::<Plain<2>>(&mut call, weights), "{dense:?}");
-                assert_eq!(output, expected, "{dense:?}");
+                for door in [dense_s8::dense_s8::<Plain<2>>, vector::dense_s8::dense_s8] {
+                    let mut output = vec![0; 2 * out_features];
+                    let mut call = DenseS8 {
+                        dense,
+                        input,
+                        input_zero_point: 5,
+                        filter: FilterS8::File(weights),
+                        bias: &data.bias,
+                        multipliers: &data.multipliers,
+                        stage: data.stage,
+                        output: &mut output,
+                        scratch: &mut [],
+                    };
+                    assert!(door(&mut call, weights), "{dense:?}");
+                    assert_eq!(output, expected, "{dense:?}");
+                }
             }
         }
     }
@@ -259,24 +280,35 @@ mod tests {
                 let Data { input, weights, .. } = &data;
                 let layer = data.layer();
                 reference::depthwise_conv2d_s8(&conv, input, weights, layer, &mut expected);
-                let mut output = vec![0; expected.len()];
-                let mut scratch = words(depthwise_conv2d_s8::scratch(&conv));
-                let mut call = DepthwiseConv2dS8 {
-                    conv,
-                    input,
-                    input_zero_point: 5,
-                    filter: FilterS8::File(weights),
-                    bias: &data.bias,
-                    multipliers: &data.multipliers,
-                    stage: data.stage,
-                    rows: 0..window.out_h,
-                    output: &mut output,
-                    scratch: bytemuck::cast_slice_mut(&mut scratch),
-                };
-                let computed =
-                    depthwise_conv2d_s8::depthwise_conv2d_s8::<Plain<2>>(&mut call, weights);
-                assert!(computed, "{conv:?}");
-                assert_eq!(output, expected, "{conv:?}");
+                type Door = fn(&mut DepthwiseConv2dS8<'_>, &[i8]) -> bool;
+                let doors: [(Door, usize); 2] = [
+                    (
+                        depthwise_conv2d_s8::depthwise_conv2d_s8::<Plain<2>>,
+                        depthwise_conv2d_s8::scratch(&conv),
+                    ),
+                    (
+                        vector::depthwise_conv2d_s8::depthwise_conv2d_s8,
+                        vector::depthwise_conv2d_s8::scratch(&conv),
+                    ),
+                ];
+                for (door, scratch) in doors {
+                    let mut output = vec![0; expected.len()];
+                    let mut scratch = words(scratch);
+                    let mut call = DepthwiseConv2dS8 {
+                        conv,
+                        input,
+                        input_zero_point: 5,
+                        filter: FilterS8::File(weights),
+                        bias: &data.bias,
+                        multipliers: &data.multipliers,
+                        stage: data.stage,
+                        rows: 0..window.out_h,
+                        output: &mut output,
+                        scratch: bytemuck::cast_slice_mut(&mut scratch),
+                    };
+                    assert!(door(&mut call, weights), "{conv:?}");
+                    assert_eq!(output, expected, "{conv:?}");
+                }
             }
         }
     }

@@ -8,6 +8,7 @@
 /// The lines find the structure in r0 and at the stack pointer, and may use every register. Two of them the compiler
 /// does not give away, so they are saved here. This is not a naked function, whose text the linker would see without
 /// knowing which extensions the processor has.
+#[cfg(not(netkit_mve))]
 macro_rules! assembly {
     ($pass:ident { $($line:expr),+ $(,)? }; $($name:ident = $offset:expr),+ $(,)?) => {
         // SAFETY: the lines read and write what the structure names, which the caller says is there, and nothing else
@@ -37,5 +38,7 @@ macro_rules! assembly {
 
 #[cfg(netkit_dsp)]
 pub(crate) mod dsp;
+#[cfg(netkit_mve)]
+pub(crate) mod mve;
 #[cfg(netkit_thumb2)]
 pub(crate) mod thumb2;
