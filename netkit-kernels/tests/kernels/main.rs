@@ -10,6 +10,7 @@ mod depthwise_conv2d_s8;
 mod elementwise_f32;
 mod elementwise_s8;
 mod harness;
+mod move_data;
 mod norm_f32;
 mod pool2d_f32;
 mod pool2d_s8;
