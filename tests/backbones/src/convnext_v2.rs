@@ -20,6 +20,7 @@ pub(crate) fn atto() -> ModelDescription {
     }
     net.global_average_pool();
     net.layer_norm();
-    net.classifier(10);
+    net.flatten();
+    net.dense(10);
     net.finish()
 }

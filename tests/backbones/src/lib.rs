@@ -1,5 +1,6 @@
 //! Whole networks in the `.nk` format with random weights: MobileNetV4-Conv-Small, ResNet-18, ConvNeXt
-//! V2-Atto and a YOLOX detector.
+//! V2-Atto and a YOLOX detector; and small networks around each kind of layer ([`around`]) and around
+//! batch norms ([`batch_norms`]).
 //!
 //! Seeds are fixed and nothing in a file depends on the machine. Weights are scaled so that outputs are of
 //! order 1 whatever the depth. Each file carries test cases whose outputs come from an independent evaluator:
@@ -8,13 +9,18 @@
 //! The files are too large for a repository (44 MB in one case), so whoever wants one makes it: in a build
 //! script, in a test, or by hand with `cargo run -p netkit-backbones -- FOLDER`.
 
+mod around;
+mod batch_norm;
 mod convnext_v2;
 mod mobilenet_v4;
 mod net;
+mod quantize;
 mod random;
 mod resnet;
 mod yolox;
 
+pub use around::around;
+pub use batch_norm::{BatchNorms, batch_norms};
 use netkit_core::format::{CaseData, ModelDescription, OwnedCase};
 
 /// How far an output may be from the expected one. Outputs are of order 1.

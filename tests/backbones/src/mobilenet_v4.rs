@@ -32,6 +32,7 @@ pub(crate) fn conv_small() -> ModelDescription {
     net.conv(960, 1, 1, 0, RELU);
     net.global_average_pool();
     net.conv(1280, 1, 1, 0, RELU);
-    net.classifier(10);
+    net.flatten();
+    net.dense(10);
     net.finish()
 }

@@ -6,12 +6,13 @@
 //! with depth.
 
 use netkit_core::format::{
-    Activation, BatchNorm2d, Conv2d, ConvNextV2Block, Dense, FeatureTap, Geometry, Layer,
-    LayerNorm2d, MobileNetV4Uib, ModelDescription, NetworkKind, OwnedPair, OwnedTensor, Pool2d,
-    ResNetBasicBlock, TensorData, YoloxPafpnMultiscale,
+    Activation, BatchNorm2d, Conv2d, ConvNextV2Block, Dense, DepthwiseConv2d, FeatureTap, Geometry,
+    Layer, LayerNorm2d, MobileNetV4Uib, ModelDescription, NetworkKind, OwnedPair, OwnedTensor,
+    Pool2d, ResNetBasicBlock, TensorData, YoloxDecoupledHead, YoloxPafpnMultiscale,
 };
-use netkit_core::tensor::Shape;
+use netkit_core::tensor::{DType, Shape};
 
+use crate::quantize::quantize;
 use crate::random::Random;
 
 /// What comes behind a convolution, and so how large its weights are.
@@ -27,6 +28,8 @@ const BRANCH: f32 = 0.4;
 /// A layer list that grows while its shape is tracked.
 pub(crate) struct Net {
     model: ModelDescription,
+    /// What the finished network computes in.
+    dtype: DType,
     random: Random,
     height: usize,
     width: usize,
@@ -53,6 +56,7 @@ impl Net {
     pub(crate) fn new(seed: u64, [height, width, channels]: [u32; 3]) -> Self {
         Self {
             model: ModelDescription::new(NetworkKind::Cnn, shape(&[height, width, channels])),
+            dtype: DType::F32,
             random: Random::new(seed),
             height: height as usize,
             width: width as usize,
@@ -60,8 +64,24 @@ impl Net {
         }
     }
 
+    /// An MLP on vectors.
+    pub(crate) fn mlp(seed: u64, features: u32) -> Self {
+        let mut net = Self::new(seed, [1, 1, features]);
+        net.model = ModelDescription::new(NetworkKind::Mlp, shape(&[1, features]));
+        net
+    }
+
+    /// The same network in another type, before it has any layers.
+    pub(crate) fn in_type(mut self, dtype: DType) -> Self {
+        self.dtype = dtype;
+        self
+    }
+
     pub(crate) fn finish(self) -> ModelDescription {
-        self.model
+        match self.dtype {
+            DType::F32 => self.model,
+            _ => quantize(self.model),
+        }
     }
 
     /// A square convolution.
@@ -83,6 +103,24 @@ impl Net {
         self.channels = filters;
     }
 
+    /// A square depthwise convolution.
+    pub(crate) fn depthwise(
+        &mut self,
+        kernel: u32,
+        stride: u32,
+        padding: u32,
+        activation: Activation,
+    ) {
+        let window = square(kernel, stride, padding);
+        let channels = self.channels;
+        let layer = DepthwiseConv2d::from_geometry(&window, channels, activation, 0.01)
+            .expect("symmetric padding has a code");
+        let then = if activation == Activation::Relu { Then::Relu } else { Then::Linear };
+        let pair = self.filter(&[channels, kernel, kernel], channels, then);
+        self.model.push(Layer::DepthwiseConv2d(layer), [pair]);
+        self.advance(kernel, stride, padding);
+    }
+
     pub(crate) fn max_pool(&mut self, size: u32, stride: u32, padding: u32) {
         let pool = Pool2d::from_geometry(&square(size, stride, padding))
             .expect("symmetric padding has a code");
@@ -93,11 +131,14 @@ impl Net {
     /// The mean of each channel over what is left of the map.
     pub(crate) fn global_average_pool(&mut self) {
         assert_eq!(self.height, self.width, "maps are square here");
-        let size = self.height as u32;
-        let pool =
-            Pool2d::from_geometry(&square(size, 1, 0)).expect("symmetric padding has a code");
+        self.average_pool(self.height as u32, 1, 0);
+    }
+
+    pub(crate) fn average_pool(&mut self, size: u32, stride: u32, padding: u32) {
+        let pool = Pool2d::from_geometry(&square(size, stride, padding))
+            .expect("symmetric padding has a code");
         self.model.push(Layer::AvgPool2d(pool), []);
-        self.advance(size, 1, 0);
+        self.advance(size, stride, padding);
     }
 
     pub(crate) fn batch_norm(&mut self) {
@@ -117,13 +158,17 @@ impl Net {
         self.model.push(Layer::FeatureTap(FeatureTap { channels, tap_id }), []);
     }
 
-    /// The whole map as one vector, and a dense layer on it.
-    pub(crate) fn classifier(&mut self, units: u32) {
+    pub(crate) fn flatten(&mut self) {
         self.model.push(Layer::Flatten, []);
+    }
+
+    /// A dense layer on all there is.
+    pub(crate) fn dense(&mut self, units: u32) {
         let features = (self.height * self.width) as u32 * self.channels;
         let pair = self.filter(&[units, features], units, Then::Linear);
         let dense = Dense { units, activation: Activation::None, alpha: 0.01 };
         self.model.push(Layer::Dense(dense), [pair]);
+        (self.height, self.width, self.channels) = (1, 1, units);
     }
 
     /// A universal inverted bottleneck; `kernels` are those of the depthwise convolutions at its start and
@@ -142,18 +187,18 @@ impl Net {
         if start > 0 {
             let dims = [in_channels, start, start];
             pairs.push(self.filter(&dims, in_channels, Then::Linear));
-            pairs.push(self.norm(in_channels, 1.0));
+            pairs.extend(self.bottleneck_norm(in_channels, 1.0));
         }
         pairs.push(self.filter(&[expanded, 1, 1, in_channels], expanded, Then::Relu));
-        pairs.push(self.norm(expanded, 1.0));
+        pairs.extend(self.bottleneck_norm(expanded, 1.0));
         if middle > 0 {
             let dims = [expanded, middle, middle];
             pairs.push(self.filter(&dims, expanded, Then::Relu));
-            pairs.push(self.norm(expanded, 1.0));
+            pairs.extend(self.bottleneck_norm(expanded, 1.0));
         }
         let is_branch = stride == 1 && in_channels == out_channels;
         pairs.push(self.filter(&[out_channels, 1, 1, expanded], out_channels, Then::Linear));
-        pairs.push(self.norm(out_channels, if is_branch { BRANCH } else { 1.0 }));
+        pairs.extend(self.bottleneck_norm(out_channels, if is_branch { BRANCH } else { 1.0 }));
         let layer = MobileNetV4Uib {
             in_channels,
             out_channels,
@@ -167,6 +212,11 @@ impl Net {
         let strided = if middle > 0 { middle } else { start };
         self.advance(strided, stride, (strided - 1) / 2);
         self.channels = out_channels;
+    }
+
+    /// The batch norms of a bottleneck are only in float files: int8 ones have them folded.
+    fn bottleneck_norm(&mut self, channels: u32, size: f32) -> Option<OwnedPair> {
+        (self.dtype == DType::F32).then(|| self.norm(channels, size))
     }
 
     pub(crate) fn basic_block(&mut self, out_channels: u32, stride: u32) {
@@ -213,13 +263,7 @@ impl Net {
             pairs.push(self.filter(&[hidden, 1, 1, hidden], hidden, Then::Relu));
         }
         for _ in ["P3", "N4", "N5"] {
-            pairs.push(self.filter(&[hidden, 1, 1, hidden], hidden, Then::Relu));
-            for _ in 0..2 * convs {
-                pairs.push(self.filter(&[hidden, 3, 3, hidden], hidden, Then::Relu));
-            }
-            for outputs in [classes, 4, 1] {
-                pairs.push(self.filter(&[outputs, 1, 1, hidden], outputs, Then::Linear));
-            }
+            pairs.extend(self.head_pairs(hidden, hidden, classes, convs));
         }
         let layer = YoloxPafpnMultiscale {
             c3_channels: c3,
@@ -230,6 +274,37 @@ impl Net {
             num_convs: convs as u8,
         };
         self.model.push(Layer::YoloxPafpnMultiscale(layer), pairs);
+    }
+
+    /// A detection head by itself.
+    pub(crate) fn head(&mut self, hidden: u32, classes: u32, convs: u32) {
+        let in_channels = self.channels;
+        let pairs = self.head_pairs(in_channels, hidden, classes, convs);
+        let layer = YoloxDecoupledHead {
+            in_channels,
+            hidden_dim: hidden,
+            num_classes: classes,
+            num_convs: convs as u8,
+        };
+        self.model.push(Layer::YoloxDecoupledHead(layer), pairs);
+        self.channels = 5 + classes;
+    }
+
+    fn head_pairs(
+        &mut self,
+        in_channels: u32,
+        hidden: u32,
+        classes: u32,
+        convs: u32,
+    ) -> Vec<OwnedPair> {
+        let mut pairs = vec![self.filter(&[hidden, 1, 1, in_channels], hidden, Then::Relu)];
+        for _ in 0..2 * convs {
+            pairs.push(self.filter(&[hidden, 3, 3, hidden], hidden, Then::Relu));
+        }
+        for outputs in [classes, 4, 1] {
+            pairs.push(self.filter(&[outputs, 1, 1, hidden], outputs, Then::Linear));
+        }
+        pairs
     }
 
     /// A filter whose first dimension counts its outputs; each sums over all the others.

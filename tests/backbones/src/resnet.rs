@@ -13,6 +13,7 @@ pub(crate) fn resnet18() -> ModelDescription {
         net.basic_block(channels, 1);
     }
     net.global_average_pool();
-    net.classifier(10);
+    net.flatten();
+    net.dense(10);
     net.finish()
 }
