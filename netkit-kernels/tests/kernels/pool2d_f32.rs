@@ -93,3 +93,14 @@ fn nan_and_minus_infinity_never_win_and_empty_windows_have_a_value() {
         assert_eq!(output, [0.0, -7.0, 0.0]);
     });
 }
+
+#[test]
+fn any_geometry_agrees_with_the_reference() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(8);
+        for _ in 0..200 {
+            let pool = Pool2d { window: any_window(random), channels: 1 + random.below(70) };
+            check(kernels, pool, random.next());
+        }
+    });
+}
