@@ -26,6 +26,10 @@ pub(crate) trait Simd: Copy {
     /// and with four (0 where the registers do not suffice).
     const TILE_PIXELS: [usize; 3];
 
+    /// Pixels of the largest register tile of the depthwise convolution, with two vectors of channels: at
+    /// most 8.
+    const DEPTHWISE_PIXELS: usize;
+
     /// Whether weights in file order are read where they lie instead of being packed a panel at a time.
     const READS_FILE_ORDER: bool = false;
 
@@ -98,6 +102,8 @@ pub(crate) trait Simd: Copy {
     fn power_of_two(self, t: Self::Vector) -> Self::Vector;
     /// Sum of all lanes, halves added to halves.
     fn reduce_sum(self, vector: Self::Vector) -> f32;
+    /// Sum of all lanes of each of four vectors, halves added to halves, whose order the set may choose.
+    fn reduce_sums(self, vectors: [Self::Vector; 4]) -> [f32; 4];
     /// Maximum of all lanes, as [`max`](Self::max).
     fn reduce_max(self, vector: Self::Vector) -> f32;
 }

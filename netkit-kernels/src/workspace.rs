@@ -101,7 +101,8 @@ pub const fn conv2d_f32(conv: &Conv2d, form: FilterForm) -> usize {
     panels.saturating_add(conv2d_plan(conv).padded_len).saturating_mul(4)
 }
 
-/// Channels of a depthwise filter packed at once from file order.
+/// Channels of a depthwise filter packed at once from file order; the last block may have up to twice as
+/// many, less one.
 pub(crate) const DEPTHWISE_BLOCK: usize = 64;
 
 /// Scratch of [`depthwise_conv2d_f32`](crate::depthwise_conv2d_f32).
@@ -109,8 +110,11 @@ pub(crate) const DEPTHWISE_BLOCK: usize = 64;
 pub const fn depthwise_conv2d_f32(conv: &DepthwiseConv2d, form: FilterForm) -> usize {
     match form {
         FilterForm::File if PACKS && conv.multiplier == 1 => {
-            let channels =
-                if conv.channels < DEPTHWISE_BLOCK { conv.channels } else { DEPTHWISE_BLOCK };
+            let channels = if conv.channels < 2 * DEPTHWISE_BLOCK {
+                conv.channels
+            } else {
+                DEPTHWISE_BLOCK + conv.channels % DEPTHWISE_BLOCK
+            };
             conv.window.taps().saturating_mul(channels).saturating_mul(4)
         }
         _ => 0,

@@ -6,7 +6,9 @@
 pub(crate) mod add_s8;
 #[cfg(any(netkit_dsp, netkit_thumb2, netkit_mve))]
 pub(crate) mod arm;
+pub(crate) mod depthwise_f32;
 pub(crate) mod depthwise_s8;
+pub(crate) mod dot_f32;
 pub(crate) mod interleave_s8;
 mod scalar;
 mod scalar_s8;

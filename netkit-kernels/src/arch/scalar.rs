@@ -15,6 +15,7 @@ impl Simd for Scalar {
 
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [4, 4, 2];
+    const DEPTHWISE_PIXELS: usize = 2;
     const READS_FILE_ORDER: bool = true;
 
     #[inline(always)]
@@ -123,6 +124,11 @@ impl Simd for Scalar {
     #[inline(always)]
     fn reduce_sum(self, v: Self::Vector) -> f32 {
         (v[0] + v[2]) + (v[1] + v[3])
+    }
+
+    #[inline(always)]
+    fn reduce_sums(self, vectors: [Self::Vector; 4]) -> [f32; 4] {
+        vectors.map(|v| (v[0] + v[2]) + (v[1] + v[3]))
     }
 
     #[inline(always)]

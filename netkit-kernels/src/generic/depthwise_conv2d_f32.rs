@@ -1,8 +1,10 @@
 //! Depthwise convolution, vectors along the channels.
 
-use super::activation::apply;
+use super::activation::{apply_simple, is_simple};
 use super::direct_f32::DirectDepthwiseConv2dF32;
+use super::elementwise_f32::ActivationInPlaceF32;
 use super::window::taps_inside;
+use crate::arch::depthwise_f32::DepthwiseRowsF32;
 use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use crate::workspace::DEPTHWISE_BLOCK;
@@ -51,12 +53,16 @@ impl Kernel for DepthwiseConv2dF32<'_> {
         let channels = self.conv.channels;
         match self.filter {
             #[cfg(not(netkit_micro))]
-            Filter::Packed(values) => self.block(simd, values, channels, 0..channels),
+            Filter::Packed(values) => {
+                for block in blocks(channels, block_channels(&self.conv.window)) {
+                    let weights = values.get(block.start..).unwrap_or(&[]);
+                    self.block(simd, weights, channels, block);
+                }
+            }
             Filter::File { values, scale } => {
                 let taps = self.conv.window.taps();
                 let scratch = core::mem::take(&mut self.scratch);
-                for first in (0..channels).step_by(DEPTHWISE_BLOCK) {
-                    let block = first..(first + DEPTHWISE_BLOCK).min(channels);
+                for block in blocks(channels, DEPTHWISE_BLOCK) {
                     let Some(packed) = scratch.get_mut(..taps * block.len()) else { return };
                     let done =
                         pack_depthwise_conv2d_f32(taps, block.clone(), values, scale, packed);
@@ -65,13 +71,63 @@ impl Kernel for DepthwiseConv2dF32<'_> {
                 }
             }
         }
+        if !is_simple(self.activation) {
+            simd.call(ActivationInPlaceF32 { activation: self.activation, data: self.output });
+        }
     }
 }
 
+/// `0..channels` in blocks of a size; the last may be longer, but for a whole vector's sake not shorter.
+fn blocks(channels: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = (channels / size).max(1);
+    (0..count).map(move |i| i * size..if i + 1 == count { channels } else { (i + 1) * size })
+}
+
+/// Channels whose input rows under one row of windows stay in the first-level cache.
+#[cfg(not(netkit_micro))]
+fn block_channels(window: &netkit_core::op::Window) -> usize {
+    use netkit_core::pack::PANEL;
+    const BYTES: usize = 24 * 1024;
+    let bytes_a_channel = window.kernel_h.saturating_mul(window.in_w).saturating_mul(4);
+    let affordable = BYTES.checked_div(bytes_a_channel).unwrap_or(0);
+    (affordable / PANEL * PANEL).max(PANEL)
+}
+
 impl DepthwiseConv2dF32<'_> {
-    /// Channels `block`, whose weights are `[taps][pitch]`.
+    /// Channels `block`, whose weights are `[taps][pitch]`, without activations that are not simple.
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, weights: &[f32], pitch: usize, block: Range<usize>) {
+        let w = &self.conv.window;
+        macro_rules! tiles {
+            ($width:literal, $stride:literal) => {
+                simd.call(DepthwiseRowsF32::<'_, $width, $stride> {
+                    window: w,
+                    input: self.input,
+                    channels: self.conv.channels,
+                    bias: self.bias.get(block.clone()).unwrap_or(&[]),
+                    block,
+                    weights,
+                    weight_pitch: pitch,
+                    activation: self.activation,
+                    rows: self.rows.clone(),
+                    output: self.output,
+                })
+            };
+        }
+        let tiled = block.len() >= S::LANES && w.dilation_w == 1;
+        match (w.kernel_w, w.stride_w) {
+            (3, 1) if tiled => tiles!(3, 1),
+            (3, 2) if tiled => tiles!(3, 2),
+            (5, 1) if tiled => tiles!(5, 1),
+            (5, 2) if tiled => tiles!(5, 2),
+            (7, 1) if tiled => tiles!(7, 1),
+            _ => self.any_window(simd, weights, pitch, block),
+        }
+    }
+
+    /// As [`block`](Self::block), any window and any number of channels.
+    #[inline(always)]
+    fn any_window<S: Simd>(&mut self, simd: S, weights: &[f32], pitch: usize, block: Range<usize>) {
         let (w, channels) = (&self.conv.window, self.conv.channels.max(1));
         let row_len = (w.out_w * channels).max(1);
         let bias = self.bias.get(block.clone()).unwrap_or(&[]);
@@ -95,7 +151,7 @@ impl DepthwiseConv2dF32<'_> {
                             sum = simd.mul_add(simd.load(x), simd.load(weight), sum);
                         }
                     }
-                    simd.store(y, apply(simd, self.activation, sum));
+                    simd.store(y, apply_simple(simd, self.activation, sum));
                 }
             }
         }

@@ -30,6 +30,7 @@ impl Simd for Avx2 {
 
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [12, 6, 0];
+    const DEPTHWISE_PIXELS: usize = 4;
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Output {
@@ -171,6 +172,27 @@ impl Simd for Avx2 {
         let one = unsafe { _mm_add_ss(pair, odd) };
         // SAFETY: the token proves AVX.
         unsafe { _mm_cvtss_f32(one) }
+    }
+
+    #[inline(always)]
+    fn reduce_sums(self, vectors: [Self::Vector; 4]) -> [f32; 4] {
+        let [a, b, c, d] = vectors;
+        // SAFETY: the token proves AVX.
+        let ab = unsafe { _mm256_hadd_ps(a, b) };
+        // SAFETY: the token proves AVX.
+        let cd = unsafe { _mm256_hadd_ps(c, d) };
+        // SAFETY: the token proves AVX.
+        let abcd = unsafe { _mm256_hadd_ps(ab, cd) };
+        // SAFETY: the token proves AVX.
+        let low = unsafe { _mm256_castps256_ps128(abcd) };
+        // SAFETY: the token proves AVX.
+        let high = unsafe { _mm256_extractf128_ps::<1>(abcd) };
+        // SAFETY: the token proves AVX.
+        let total = unsafe { _mm_add_ps(low, high) };
+        let mut sums = [0.0; 4];
+        // SAFETY: the token proves AVX; the array has four floats.
+        unsafe { _mm_storeu_ps(sums.as_mut_ptr(), total) };
+        sums
     }
 
     #[inline(always)]

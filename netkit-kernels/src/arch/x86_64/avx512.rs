@@ -12,6 +12,17 @@ const fn first_lanes(n: usize) -> __mmask16 {
     ((1u32 << (n % LANES)) - 1) as __mmask16
 }
 
+/// The upper eight lanes added to the lower.
+#[inline(always)]
+fn halves_added(_: Avx512, vector: __m512) -> __m256 {
+    // SAFETY: the token proves AVX-512.
+    let lower = unsafe { _mm512_castps512_ps256(vector) };
+    // SAFETY: the token proves AVX-512.
+    let upper = unsafe { _mm512_extractf32x8_ps::<1>(vector) };
+    // SAFETY: the token proves AVX-512.
+    unsafe { _mm256_add_ps(lower, upper) }
+}
+
 /// `sums[v] = x[index] · weights[v] + sums[v]`
 ///
 /// In assembly so that each broadcast stays beside the products it feeds: the compiler would rather hoist
@@ -78,6 +89,7 @@ impl Simd for Avx512 {
 
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [14, 14, 7];
+    const DEPTHWISE_PIXELS: usize = 8;
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Output {
@@ -245,6 +257,29 @@ impl Simd for Avx512 {
         let one = unsafe { _mm_add_ss(pair, odd) };
         // SAFETY: the token proves AVX-512.
         unsafe { _mm_cvtss_f32(one) }
+    }
+
+    #[inline(always)]
+    fn reduce_sums(self, vectors: [Self::Vector; 4]) -> [f32; 4] {
+        let [a, b, c, d] = vectors;
+        let (a, b) = (halves_added(self, a), halves_added(self, b));
+        let (c, d) = (halves_added(self, c), halves_added(self, d));
+        // SAFETY: the token proves AVX.
+        let ab = unsafe { _mm256_hadd_ps(a, b) };
+        // SAFETY: the token proves AVX.
+        let cd = unsafe { _mm256_hadd_ps(c, d) };
+        // SAFETY: the token proves AVX.
+        let abcd = unsafe { _mm256_hadd_ps(ab, cd) };
+        // SAFETY: the token proves AVX.
+        let low = unsafe { _mm256_castps256_ps128(abcd) };
+        // SAFETY: the token proves AVX.
+        let high = unsafe { _mm256_extractf128_ps::<1>(abcd) };
+        // SAFETY: the token proves AVX.
+        let total = unsafe { _mm_add_ps(low, high) };
+        let mut sums = [0.0; 4];
+        // SAFETY: the token proves AVX; the array has four floats.
+        unsafe { _mm_storeu_ps(sums.as_mut_ptr(), total) };
+        sums
     }
 
     #[inline(always)]

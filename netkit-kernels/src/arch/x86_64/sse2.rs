@@ -11,6 +11,7 @@ impl Simd for Sse2 {
 
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [8, 6, 2];
+    const DEPTHWISE_PIXELS: usize = 4;
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Output {
@@ -163,6 +164,29 @@ impl Simd for Sse2 {
         let one = unsafe { _mm_add_ss(pair, odd) };
         // SAFETY: the token proves SSE2.
         unsafe { _mm_cvtss_f32(one) }
+    }
+
+    #[inline(always)]
+    fn reduce_sums(self, vectors: [Self::Vector; 4]) -> [f32; 4] {
+        let [a, b, c, d] = vectors;
+        // Transposed: lane i of the sum of the four rows is the sum of vector i.
+        // SAFETY: the token proves SSE2.
+        let ab_low = unsafe { _mm_unpacklo_ps(a, b) };
+        // SAFETY: the token proves SSE2.
+        let ab_high = unsafe { _mm_unpackhi_ps(a, b) };
+        // SAFETY: the token proves SSE2.
+        let cd_low = unsafe { _mm_unpacklo_ps(c, d) };
+        // SAFETY: the token proves SSE2.
+        let cd_high = unsafe { _mm_unpackhi_ps(c, d) };
+        let ab = self.add(ab_low, ab_high);
+        let cd = self.add(cd_low, cd_high);
+        // SAFETY: the token proves SSE2.
+        let even = unsafe { _mm_movelh_ps(ab, cd) };
+        // SAFETY: the token proves SSE2.
+        let odd = unsafe { _mm_movehl_ps(cd, ab) };
+        let mut sums = [0.0; 4];
+        self.store(&mut sums, self.add(even, odd));
+        sums
     }
 
     #[inline(always)]

@@ -1,0 +1,233 @@
+//! The register tile of the depthwise convolution: some neighbouring pixels of one output row, one vector
+//! of channels.
+//!
+//! Each vector of input is loaded once for all the pixels of the tile that it is a tap of. Taps are added
+//! in the order of the kernel, row by row, and taps in the padding not at all, so neither the tile's size
+//! nor where the weights come from shows in the result.
+
+use crate::generic::activation::apply_simple;
+use crate::generic::window::taps_inside;
+use crate::simd::{Kernel, Simd};
+use core::ops::Range;
+use netkit_core::op::{Activation, Window};
+
+/// A block of channels of some output rows, for kernels `KW` wide and strides of `SW` columns without
+/// dilation.
+pub(crate) struct DepthwiseRowsF32<'a, const KW: usize, const SW: usize> {
+    pub(crate) window: &'a Window,
+    /// The whole map, `[in_h][in_w][channels]`.
+    pub(crate) input: &'a [f32],
+    pub(crate) channels: usize,
+    /// The channels to compute.
+    pub(crate) block: Range<usize>,
+    /// Weights of the block, `[taps][weight_pitch]`.
+    pub(crate) weights: &'a [f32],
+    pub(crate) weight_pitch: usize,
+    /// Of the block.
+    pub(crate) bias: &'a [f32],
+    /// Applied if it is a simple one.
+    pub(crate) activation: Activation,
+    pub(crate) rows: Range<usize>,
+    /// `[rows.len()][out_w][channels]`
+    pub(crate) output: &'a mut [f32],
+}
+
+/// Pixels of the largest tile. Two vectors of channels at once hide more latency and share the work of
+/// addressing, but a kernel seven wide leaves registers for one.
+const fn most<S: Simd, const KW: usize>() -> usize {
+    if KW <= 5 { S::DEPTHWISE_PIXELS } else { 8 }
+}
+
+impl<const KW: usize, const SW: usize> Kernel for DepthwiseRowsF32<'_, KW, SW> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        if !self.is_sound::<S>() {
+            return;
+        }
+        for oh in self.rows.clone() {
+            let mut ow = 0;
+            while ow < self.window.out_w {
+                // As few tiles as can be, of about one size.
+                let left = self.window.out_w - ow;
+                let size = left.div_ceil(left.div_ceil(most::<S, KW>()));
+                macro_rules! sizes {
+                    ($($size:literal)+) => {
+                        match size {
+                            $($size if const { $size <= most::<S, KW>() } => {
+                                self.tile::<S, $size>(simd, oh, ow);
+                            })+
+                            _ => return,
+                        }
+                    };
+                }
+                sizes!(1 2 3 4 5 6 7 8);
+                ow += size;
+            }
+        }
+    }
+}
+
+impl<const KW: usize, const SW: usize> DepthwiseRowsF32<'_, KW, SW> {
+    /// All that the unchecked loads and stores below rely on.
+    #[inline(always)]
+    fn is_sound<S: Simd>(&self) -> bool {
+        let w = self.window;
+        let check = || {
+            let input = w.in_h.checked_mul(w.in_w)?.checked_mul(self.channels)?;
+            let row = w.out_w.checked_mul(self.channels)?;
+            let output = self.rows.len().checked_mul(row)?;
+            let taps = w.kernel_h.checked_mul(KW)?;
+            let weights = taps.checked_sub(1)?.checked_mul(self.weight_pitch)?;
+            let weights = weights.checked_add(self.block.len())?;
+            let holds = w.kernel_w == KW
+                && w.stride_w == SW
+                && w.dilation_w == 1
+                && self.block.start <= self.block.end
+                && self.block.end <= self.channels
+                && self.block.len() >= S::LANES
+                && self.bias.len() == self.block.len()
+                && input == self.input.len()
+                && output == self.output.len()
+                && weights <= self.weights.len();
+            Some(holds)
+        };
+        check().unwrap_or(false)
+    }
+
+    /// `P` pixels from column `ow` of output row `oh`, all channels of the block.
+    #[inline(always)]
+    fn tile<S: Simd, const P: usize>(&mut self, simd: S, oh: usize, ow: usize) {
+        let w = self.window;
+        let taps = taps_inside(oh, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
+        let ih = (oh * w.stride_h + taps.start * w.dilation_h).saturating_sub(w.pad_top);
+        // The tile's first column in the map, counting the padding left of it.
+        let first = ow * SW;
+        let column = first.wrapping_sub(w.pad_left).wrapping_mul(self.channels);
+        let row = ih * w.in_w * self.channels + self.block.start;
+        let pixel = (oh - self.rows.start) * w.out_w + ow;
+        let tile = Tile::<P, KW, SW> {
+            input: self.input.as_ptr().wrapping_add(row.wrapping_add(column)),
+            row_pitch: w.dilation_h * w.in_w * self.channels,
+            rows: taps.len(),
+            start: w.pad_left.saturating_sub(first),
+            end: (w.in_w + w.pad_left).saturating_sub(first),
+            weights: self.weights.as_ptr().wrapping_add(taps.start * KW * self.weight_pitch),
+            weight_pitch: self.weight_pitch,
+            bias: self.bias.as_ptr(),
+            activation: self.activation,
+            output: self.output.as_mut_ptr().wrapping_add(pixel * self.channels + self.block.start),
+            channels: self.channels,
+        };
+        let lanes = self.block.len();
+        let mut lane = 0;
+        while KW <= 5 && lane + 2 * S::LANES <= lanes {
+            // SAFETY: `is_sound` holds, and two vectors of channels are left.
+            unsafe { tile.vectors::<S, 2>(simd, lane) };
+            lane += 2 * S::LANES;
+        }
+        while lane < lanes {
+            // The last vector overlaps the one before rather than be a part of one.
+            // SAFETY: `is_sound` holds; the block has at least one vector of channels.
+            unsafe { tile.vectors::<S, 1>(simd, lane.min(lanes - S::LANES)) };
+            lane += S::LANES;
+        }
+    }
+}
+
+/// A tile: what is the same for all its channels. Pointers are to the first channel of the block.
+#[derive(Clone, Copy)]
+struct Tile<const P: usize, const KW: usize, const SW: usize> {
+    /// The tile's first column of the first kernel row inside the map; that column may be outside.
+    input: *const f32,
+    row_pitch: usize,
+    /// Kernel rows inside the map.
+    rows: usize,
+    /// Of the tile's input columns, `start..end` are inside the map.
+    start: usize,
+    end: usize,
+    /// Of the first kernel row inside the map.
+    weights: *const f32,
+    weight_pitch: usize,
+    bias: *const f32,
+    activation: Activation,
+    output: *mut f32,
+    /// Floats from one pixel to the next.
+    channels: usize,
+}
+
+impl<const P: usize, const KW: usize, const SW: usize> Tile<P, KW, SW> {
+    /// `V` vectors of channels, from `lane` of the block on.
+    ///
+    /// # Safety
+    /// The block has `lane + V · LANES` channels or more, and the tile's rows, columns and pixels exist.
+    #[inline(always)]
+    unsafe fn vectors<S: Simd, const V: usize>(self, simd: S, lane: usize) {
+        let mut bias = [simd.splat(0.0); V];
+        for (v, bias) in bias.iter_mut().enumerate() {
+            // SAFETY: the caller vouches for the channels.
+            let from = unsafe { simd.load_pointer(self.bias.wrapping_add(lane + v * S::LANES)) };
+            // A bias of −0 becomes 0, as everywhere.
+            *bias = simd.add(from, simd.splat(0.0));
+        }
+        let mut sums = [bias; P];
+        let mut row = self.input.wrapping_add(lane);
+        let mut from = self.weights.wrapping_add(lane);
+        for _ in 0..self.rows {
+            let mut weights = [[simd.splat(0.0); V]; KW];
+            for weights in &mut weights {
+                for (v, weight) in weights.iter_mut().enumerate() {
+                    // SAFETY: the caller vouches for the kernel row and the channels.
+                    *weight = unsafe { simd.load_pointer(from.wrapping_add(v * S::LANES)) };
+                }
+                from = from.wrapping_add(self.weight_pitch);
+            }
+            let mut pixel = row;
+            for c in 0..(P - 1) * SW + KW {
+                if c >= self.start && c < self.end {
+                    for v in 0..V {
+                        // SAFETY: the column is inside the map; the caller vouches for the row and
+                        // the channels.
+                        let x = unsafe { simd.load_pointer(pixel.wrapping_add(v * S::LANES)) };
+                        for (p, sums) in sums.iter_mut().enumerate() {
+                            if c >= p * SW && c - p * SW < KW {
+                                sums[v] = simd.mul_add(x, weights[c - p * SW][v], sums[v]);
+                            }
+                        }
+                    }
+                }
+                pixel = pixel.wrapping_add(self.channels);
+            }
+            row = row.wrapping_add(self.row_pitch);
+        }
+        match self.activation {
+            Activation::Relu => {
+                sums = map(sums, |x| apply_simple(simd, Activation::Relu, x));
+            }
+            Activation::None => {}
+            activation => sums = map(sums, |x| apply_simple(simd, activation, x)),
+        }
+        let mut to = self.output.wrapping_add(lane);
+        for sums in sums {
+            for (v, sum) in sums.into_iter().enumerate() {
+                // SAFETY: the caller vouches for the pixel and the channels.
+                unsafe { simd.store_pointer(to.wrapping_add(v * S::LANES), sum) };
+            }
+            to = to.wrapping_add(self.channels);
+        }
+    }
+}
+
+#[inline(always)]
+fn map<T: Copy, const P: usize, const V: usize>(
+    mut sums: [[T; V]; P],
+    f: impl Fn(T) -> T,
+) -> [[T; V]; P] {
+    for sums in &mut sums {
+        for sum in sums {
+            *sum = f(*sum);
+        }
+    }
+    sums
+}
