@@ -1,4 +1,54 @@
-//! Neural networks embedded into Rust programs at compile time.
+//! Neural networks that become part of a program when it is compiled.
+//!
+//! A trained network lies beside the sources as a `.nk` file. [`model!`] reads it while the crate compiles, checks every
+//! byte of it, plans its memory, and expands to a type:
+//!
+//! ```
+//! // The file becomes a type, its weights become constants.
+//! netkit::model!(pub Digits = "models/mnist_cnn.nk");
+//!
+//! // Sizes are constants, so budgets are compile errors.
+//! const _: () = assert!(Digits::ARENA_BYTES <= 128 * 1024);
+//!
+//! let mut digits = Digits::new_boxed();
+//! let image = [0.0; Digits::INPUT_LEN]; // 28×28×1
+//! let scores: [f32; 10] = digits.forward(&image);
+//! assert!((scores.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+//! ```
+//!
+//! A file that is damaged, or that asks for something this version cannot do, is a compile error at the path, with the
+//! layer, the byte and what helps. An input of the wrong length is a type error. What is left for run time is
+//! arithmetic: `forward` does not allocate, parse, copy weights, repack them or panic.
+//!
+//! # Memory
+//!
+//! - **Weights** are constants in read-only memory, once, in the layout that the target's kernels read.
+//! - **Activations** and kernels' scratch share one arena inside the type, [`Model::ARENA_BYTES`] long to the byte. It is
+//!   all zeros at first: a `static` network takes no flash, and [`new_boxed`](model!#the-type) never puts it on the stack.
+//! - **Input and output** are the caller's. The first operator reads the input where it lies, the last one writes the
+//!   output where it is wanted.
+//!
+//! # Two ways to run a file
+//!
+//! [`model!`] compiles it in. [`runtime::Network`] loads it from a buffer, from flash or from a mapped file, into a
+//! caller's [arena](arena::Bump). Both share parser, checks, planner and kernels, and give the same bits.
+//!
+//! # float32 and int8
+//!
+//! A quantized model ([`QuantizedModel`]) computes in int8 throughout, to the last bit as TensorFlow Lite Micro does, on
+//! every target. Its type has `forward_i8` beside `forward`, which quantizes and dequantizes at the edges.
+//!
+//! # Targets and features
+//!
+//! Every little-endian target, with or without an operating system; generated code is `no_std`, needs no heap and holds
+//! no `unsafe`. On x86-64 with `std` the instruction set (SSE2 to AVX-512 VNNI) is chosen at run time.
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `std` | yes | detection of instruction sets at run time; implies `alloc` |
+//! | `alloc` | yes | `new_boxed`, heap-backed arenas |
+//! | `mmap` | no | `runtime::Network::open`: model files mapped into memory |
+//! | `defmt` | no | `defmt::Format` for errors |
 #![no_std]
 
 #[cfg(feature = "alloc")]
@@ -29,7 +79,56 @@ pub use model::{Layer, Model, QuantizedModel};
 pub use netkit_core::quant::Quant;
 pub use self_test::{Mismatch, SelfTest, SelfTestError};
 
-/// Embeds a model into the program.
+/// Embeds a model into the program: reads a `.nk` file at compile time and declares a type for it.
+///
+/// ```text
+/// netkit::model!([attributes] [visibility] [Name =] "path" [,])
+/// ```
+///
+/// - **The path** is relative to the folder of the invoking package's `Cargo.toml`, wherever the macro stands.
+///   `$OUT_DIR/…` names a file that the package's build script makes. Absolute paths are refused: they hold on one
+///   machine only. When the file changes, the crate is compiled again.
+/// - **The name** is that of the file in UpperCamelCase unless another is given: `"models/mnist_cnn.nk"` declares
+///   `MnistCnn`.
+/// - **Attributes** and documentation go on the type, `cfg` on all that is generated.
+///
+/// ```
+/// netkit::model!("models/mnist_mlp.nk");
+/// netkit::model!(
+///     /// Reads a digit from 28×28 pixels.
+///     #[derive(Debug)]
+///     pub(crate) Digits = "models/mnist_cnn_int8.nk"
+/// );
+///
+/// assert_eq!(MnistMlp::INPUT_SHAPE, [1, 784]);
+/// let mut digits = Digits::new_boxed();
+/// let scores = digits.forward_i8(&[Digits::INPUT_QUANT.quantize(0.0); Digits::INPUT_LEN]);
+/// assert_eq!(scores.len(), Digits::OUTPUT_LEN);
+/// ```
+///
+/// # The type
+///
+/// | | |
+/// |---|---|
+/// | `const fn new() -> Self` | all zeros; also [`Default`]. `static` networks lie in `.bss` |
+/// | `fn new_boxed() -> Box<Self>` | on the heap, never on the stack; with the feature `alloc` |
+/// | `fn forward(&mut self, &[f32; N]) -> [f32; M]` | one inference; an int8 model quantizes and dequantizes at its edges |
+/// | `fn forward_into(&mut self, &[f32; N], &mut [f32; M])` | the same into the caller's memory, for outputs too large for the stack |
+/// | `fn forward_i8(&mut self, &[i8; N]) -> [i8; M]`, `forward_i8_into` | int8 models: without a float in between |
+/// | `fn self_test(&mut self) -> Result<SelfTest, SelfTestError>` | replays the [test cases](SelfTest) in the file, which take space only in programs that call this |
+/// | `NAME`, `INPUT_SHAPE`, `OUTPUT_SHAPE`, `INPUT_LEN`, `OUTPUT_LEN` | what goes in and comes out: flat arrays, the last dimension running fastest, maps as height, width, channels |
+/// | `ARENA_BYTES`, `SCRATCH_BYTES`, `WEIGHT_BYTES`, `MACS`, `LAYERS` | what it costs |
+/// | `INPUT_QUANT`, `OUTPUT_QUANT` | int8 models: scales and zero points |
+///
+/// It is `Send` and `Sync` and implements [`Model`], and [`QuantizedModel`] where the file is int8.
+///
+/// # Errors
+///
+/// Everything that is wrong with the file is reported at once, each as a compile error at the path:
+///
+/// ```compile_fail
+/// netkit::model!(Digits = "models/mnist_cn.nk"); // did you mean "models/mnist_cnn.nk"?
+/// ```
 #[macro_export]
 macro_rules! model {
     ($($invocation:tt)*) => {
