@@ -9,7 +9,7 @@ impl Kernels {
     /// `activation(input)`, element by element.
     ///
     /// Comparisons with NaN are false, as in the formulas of [`Activation`]: relu of NaN is 0, relu6 and
-    /// the others give NaN. Errors: none for relu and relu6, one rounding for leaky relu, 4 ULP for
+    /// the others give NaN. So do silu and gelu of −∞; no other number does. Errors: none for relu and relu6, one rounding for leaky relu, 4 ULP for
     /// sigmoid, tanh and silu, `4 + 2x²` ULP for gelu, whose exponent is a rounded polynomial. Results
     /// below `2^−120` may be any number below it, 0 included.
     pub fn activation_f32(self, activation: Activation, input: &[f32], output: &mut [f32]) {

@@ -34,7 +34,8 @@ impl Kernels {
     /// channels of each pixel.
     ///
     /// The result differs from exact arithmetic by at most `(n + 8) · 2^−24 · (|gamma| · (1 + max|x| /
-    /// √(variance + epsilon)) + |beta|)`, `n` being the number of channels.
+    /// √(variance + epsilon)) + |beta|)`, `n` being the number of channels. NaN or ±∞ makes NaN of its
+    /// whole pixel; deviations whose squares overflow leave `beta`.
     pub fn layer_norm_f32(
         self,
         shape: &PerChannel,
@@ -57,7 +58,8 @@ impl Kernels {
     /// [`workspace::global_response_norm_f32`] bytes.
     ///
     /// The result differs from exact arithmetic by at most `(n + 8) · 2^−24 · (|x · (gamma · N + 1)| +
-    /// |x · gamma · N| + |beta|)`, `n` being the larger of the numbers of pixels and channels.
+    /// |x · gamma · N| + |beta|)`, `n` being the larger of the numbers of pixels and channels. A channel
+    /// whose sum of squares overflows is NaN; NaN in one channel is NaN in all.
     #[allow(clippy::too_many_arguments, reason = "what the operator reads and writes")]
     pub fn global_response_norm_f32(
         self,
@@ -85,7 +87,7 @@ impl Kernels {
     ///
     /// The result differs from exact arithmetic by at most `(n + 8 + max − x) · 2^−24` times itself
     /// plus `2^−125`, `n` being the number of elements. −∞ gives 0; NaN or +∞ anywhere, or −∞ everywhere,
-    /// gives NaN somewhere.
+    /// makes all of it NaN.
     pub fn softmax_f32(self, input: &[f32], output: &mut [f32]) {
         require!(input.len() == output.len(), "softmax_f32: output length");
         self.run(SoftmaxF32 { input, output });

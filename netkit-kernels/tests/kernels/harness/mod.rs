@@ -8,15 +8,18 @@ mod random;
 
 pub(crate) use bound::{absolute, assert_within, sum_bound};
 pub(crate) use cases::{ACTIVATIONS, WINDOWS, any_window, channel_counts, cuts, dilated, window};
-pub(crate) use guarded::{Guarded, Scratch};
+pub(crate) use guarded::{Guarded, Place, Scratch};
 pub(crate) use layer_s8::Layer;
 pub(crate) use random::Random;
 
 use netkit_kernels::Kernels;
 
-/// Runs a test on the kernels of every instruction set this machine has.
+/// Runs a test on the kernels of every instruction set this machine has, with its slices in every [`Place`]: pitfall
+/// B30, loads and stores past the end of a tail, ends the process at a guard page.
 pub(crate) fn on_each_isa(test: impl Fn(Kernels)) {
     for kernels in Kernels::all() {
-        test(kernels);
+        for place in Place::ALL {
+            place.put(|| test(kernels));
+        }
     }
 }
