@@ -18,6 +18,7 @@ mod test;
 mod values;
 
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Neural networks for Rust programs: work with .nk model files.
@@ -48,7 +49,10 @@ enum Verb {
     Explain(explain::Arguments),
 }
 
-fn main() -> ExitCode {
+/// Runs the command that the process was started with, and says how the process should end: 0 when it did what was
+/// asked, 1 with a message on standard error when it could not, 2 when the arguments make no sense.
+#[must_use]
+pub fn main() -> ExitCode {
     let result = match CommandLine::parse().verb {
         Verb::Convert(arguments) => convert::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
@@ -66,4 +70,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether arguments, without the program's name, are a command. Nothing is run.
+///
+/// # Errors
+///
+/// What the command would print instead of running: why it does not understand, or the help that was asked for.
+pub fn check<A: Into<OsString> + Clone>(
+    arguments: impl IntoIterator<Item = A>,
+) -> Result<(), String> {
+    let name = std::iter::once(OsString::from("netkit"));
+    let line = name.chain(arguments.into_iter().map(Into::into));
+    CommandLine::try_parse_from(line).map(drop).map_err(|error| error.to_string())
 }

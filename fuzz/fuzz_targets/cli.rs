@@ -1,0 +1,3 @@
+#![no_main]
+
+netkit_fuzz::fuzz!("cli");

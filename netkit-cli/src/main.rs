@@ -1,0 +1,8 @@
+//! The `netkit` command: [`netkit_cli::main`].
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    netkit_cli::main()
+}

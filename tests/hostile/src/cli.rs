@@ -1,0 +1,27 @@
+//! The command line.
+
+use std::ffi::OsString;
+
+/// Arguments are understood or refused with a message; nothing is run.
+pub(crate) fn run(bytes: &[u8]) -> bool {
+    let arguments = bytes.split(|&byte| byte == 0).map(argument);
+    match netkit_cli::check(arguments) {
+        Ok(()) => true,
+        Err(message) => {
+            assert!(!message.is_empty());
+            false
+        }
+    }
+}
+
+/// Any bytes.
+#[cfg(unix)]
+fn argument(bytes: &[u8]) -> OsString {
+    std::os::unix::ffi::OsStringExt::from_vec(bytes.to_vec())
+}
+
+/// What is not UTF-8 cannot be given.
+#[cfg(not(unix))]
+fn argument(bytes: &[u8]) -> OsString {
+    String::from_utf8_lossy(bytes).into_owned().into()
+}

@@ -1,0 +1,441 @@
+//! Kernels on any geometry: int8 equal to the reference, float the same from packed weights as from file order,
+//! and nothing written outside the output.
+
+use crate::random::Random;
+use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Padding, Pool2d, Window};
+use netkit_core::pack;
+use netkit_core::quant::{AddStage, Multiplier, OutputStage, Quant, SoftmaxStage};
+use netkit_kernels::reference::{self, LayerS8};
+use netkit_kernels::{Filter, FilterForm, FilterS8, Kernels, workspace};
+
+/// A choice of numbers read off the input, and random ones behind its end.
+struct Choices<'a> {
+    bytes: std::slice::Iter<'a, u8>,
+    random: Random,
+}
+
+impl Choices<'_> {
+    fn below(&mut self, end: usize) -> usize {
+        match self.bytes.next() {
+            Some(&byte) => usize::from(byte) % end,
+            None => self.random.below(end),
+        }
+    }
+
+    fn window(&mut self) -> Option<Window> {
+        let input = (1 + self.below(9), 1 + self.below(20));
+        let kernel = (1 + self.below(6) as u32, 1 + self.below(6) as u32);
+        let stride = 1 + self.below(3) as u32;
+        let mut pad = || self.below(4) as u32;
+        let padding = Padding { top: pad(), left: pad(), bottom: pad(), right: pad() };
+        let mut window = Window::new(input, kernel, stride, padding)?;
+        if self.below(8) == 0 {
+            // Strides of their own: fewer outputs than there would be are a valid window too.
+            window.stride_w = 1 + self.below(3);
+            window.out_w = window.out_w.min((window.in_w - 1) / window.stride_w + 1);
+        }
+        Some(window)
+    }
+
+    fn floats(&mut self, len: usize) -> Vec<f32> {
+        (0..len).map(|_| self.random.float()).collect()
+    }
+
+    /// Weights: files with others than finite ones are refused, and a padded tap times infinity would be NaN.
+    fn weights(&mut self, len: usize) -> Vec<f32> {
+        let mut weights = self.floats(len);
+        weights.iter_mut().filter(|x| !x.is_finite()).for_each(|x| *x = 1e20);
+        weights
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<i8> {
+        let extreme = self.below(4);
+        let any = |random: &mut Random| random.next() as i8;
+        (0..len)
+            .map(|_| match extreme {
+                0 => self.random.choose(&[-128, 127]),
+                1 => -128,
+                _ => any(&mut self.random),
+            })
+            .collect()
+    }
+}
+
+/// An output between canaries, at any misalignment.
+struct Canaries<T> {
+    memory: Vec<T>,
+    start: usize,
+    len: usize,
+    canary: T,
+}
+
+impl<T: Copy + PartialEq> Canaries<T> {
+    fn new(len: usize, start: usize, canary: T) -> Self {
+        let start = 16 + start;
+        Self { memory: vec![canary; len + start + 64], start, len, canary }
+    }
+
+    fn get(&mut self) -> &mut [T] {
+        &mut self.memory[self.start..self.start + self.len]
+    }
+
+    fn take(self) -> Vec<T> {
+        let outside = |x: &T| *x == self.canary;
+        assert!(self.memory[..self.start].iter().all(outside), "written before the start");
+        assert!(self.memory[self.start + self.len..].iter().all(outside), "written behind the end");
+        self.memory[self.start..self.start + self.len].to_vec()
+    }
+}
+
+/// Scratch at a multiple of 64, with NaN in it.
+struct Scratch(Vec<u8>, usize);
+
+impl Scratch {
+    fn new(len: usize) -> Self {
+        Self(vec![0xff; len + 64], len)
+    }
+
+    fn get(&mut self) -> &mut [u8] {
+        let start = self.0.as_ptr().align_offset(workspace::ALIGNMENT);
+        &mut self.0[start..start + self.1]
+    }
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    // One NaN is as good as another.
+    values.iter().map(|x| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }).collect()
+}
+
+/// One operator, on the kernels of one instruction set.
+pub(crate) fn run(bytes: &[u8]) -> bool {
+    let choices = &mut Choices { bytes: bytes.iter(), random: Random::of(bytes) };
+    let isas: Vec<Kernels> = Kernels::all().collect();
+    let kernels = isas[choices.below(isas.len())];
+    match choices.below(8) {
+        0 => conv2d_f32(choices, kernels).is_some(),
+        1 => conv2d_s8(choices, kernels).is_some(),
+        2 => depthwise_f32(choices, kernels).is_some(),
+        3 => depthwise_s8(choices, kernels).is_some(),
+        4 => dense_f32(choices, kernels),
+        5 => dense_s8(choices, kernels),
+        6 => pools(choices, kernels).is_some(),
+        _ => elementwise_s8(choices, kernels),
+    }
+}
+
+/// A cut of the output rows in two.
+fn cut(choices: &mut Choices<'_>, out_h: usize) -> [std::ops::Range<usize>; 2] {
+    let at = choices.below(out_h + 1);
+    [0..at, at..out_h]
+}
+
+fn activation(choices: &mut Choices<'_>) -> netkit_core::op::Activation {
+    use netkit_core::op::Activation::{Gelu, LeakyRelu, None, Relu, Relu6, Sigmoid, Silu, Tanh};
+    [None, Relu, Relu6, LeakyRelu(0.1), Sigmoid, Tanh, Silu, Gelu][choices.below(8)]
+}
+
+fn conv2d_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
+    let window = choices.window()?;
+    let conv =
+        Conv2d { window, in_channels: 1 + choices.below(20), out_channels: 1 + choices.below(40) };
+    let input = choices.floats(window.in_pixels() * conv.in_channels);
+    let weights = choices.weights(window.taps() * conv.in_channels * conv.out_channels);
+    let bias = choices.floats(conv.out_channels);
+    let activation = activation(choices);
+    let row = window.out_w * conv.out_channels;
+    let residual = (choices.below(2) == 1).then(|| choices.floats(window.out_h * row));
+    let mut packed = vec![0.0; pack::packed_conv2d_f32_len(&conv)];
+    pack::pack_conv2d_f32(&conv, &weights, None, &mut packed)?;
+    let rows = cut(choices, window.out_h);
+    let offset = choices.below(16);
+    let run = |form, filter: Filter<'_>| {
+        let mut all = Vec::new();
+        for rows in rows.clone() {
+            let mut output = Canaries::new(rows.len() * row, offset, 7.5);
+            let mut scratch = Scratch::new(workspace::conv2d_f32(&conv, form));
+            let residual = residual.as_ref().map(|r| &r[rows.start * row..rows.end * row]);
+            kernels.conv2d_f32(
+                &conv,
+                &input,
+                filter,
+                &bias,
+                residual,
+                activation,
+                rows,
+                output.get(),
+                scratch.get(),
+            );
+            all.extend(output.take());
+        }
+        bits(&all)
+    };
+    let file = run(FilterForm::File, Filter::File { values: &weights, scale: None });
+    assert_eq!(file, run(FilterForm::Packed, Filter::Packed(&packed)), "{conv:?}");
+    Some(())
+}
+
+fn depthwise_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
+    let window = choices.window()?;
+    let (channels, multiplier) = (1 + choices.below(70), 1 + choices.below(5) / 3);
+    let conv = DepthwiseConv2d { window, channels, multiplier };
+    let outputs = channels * multiplier;
+    let input = choices.floats(window.in_pixels() * channels);
+    let weights = choices.weights(window.taps() * outputs);
+    let bias = choices.floats(outputs);
+    let activation = activation(choices);
+    let mut packed = vec![0.0; pack::packed_depthwise_conv2d_f32_len(&conv)];
+    pack::pack_depthwise_conv2d_f32(window.taps(), 0..outputs, &weights, None, &mut packed)?;
+    let rows = cut(choices, window.out_h);
+    let offset = choices.below(16);
+    let run = |form, filter: Filter<'_>| {
+        let mut all = Vec::new();
+        for rows in rows.clone() {
+            let mut output = Canaries::new(rows.len() * window.out_w * outputs, offset, 7.5);
+            let mut scratch = Scratch::new(workspace::depthwise_conv2d_f32(&conv, form));
+            kernels.depthwise_conv2d_f32(
+                &conv,
+                &input,
+                filter,
+                &bias,
+                activation,
+                rows,
+                output.get(),
+                scratch.get(),
+            );
+            all.extend(output.take());
+        }
+        bits(&all)
+    };
+    let file = run(FilterForm::File, Filter::File { values: &weights, scale: None });
+    assert_eq!(file, run(FilterForm::Packed, Filter::Packed(&packed)), "{conv:?}");
+    Some(())
+}
+
+fn dense_f32(choices: &mut Choices<'_>, kernels: Kernels) -> bool {
+    let dense = Dense {
+        rows: 1 + choices.below(5),
+        in_features: 1 + choices.below(200),
+        out_features: 1 + choices.below(60),
+    };
+    let input = choices.floats(dense.rows * dense.in_features);
+    let weights = choices.weights(dense.in_features * dense.out_features);
+    let bias = choices.floats(dense.out_features);
+    let activation = activation(choices);
+    let mut run = |filter: Filter<'_>| {
+        let mut output = Canaries::new(dense.rows * dense.out_features, choices.below(16), 7.5);
+        kernels.dense_f32(&dense, &input, filter, &bias, activation, output.get());
+        bits(&output.take())
+    };
+    let file = run(Filter::File { values: &weights, scale: None });
+    assert_eq!(file, run(Filter::Packed(&weights)), "{dense:?}");
+    true
+}
+
+/// The parameters of an int8 layer.
+struct Layer {
+    zero_point: i32,
+    bias: Vec<i32>,
+    multipliers: Vec<Multiplier>,
+    stage: OutputStage,
+}
+
+impl Layer {
+    fn new(choices: &mut Choices<'_>, channels: usize) -> Self {
+        let random = &mut choices.random;
+        let bias = |random: &mut Random| match random.below(8) {
+            0 => random.choose(&[i32::MIN, i32::MAX]),
+            _ => random.next() as i32 >> (8 + random.below(20)),
+        };
+        let multiplier = |random: &mut Random| Multiplier {
+            multiplier: random.choose(&[0, 1 << 30, i32::MAX, 0x5a82_799a]),
+            shift: random.below(62) as i32 - 31,
+        };
+        let zero_point = random.below(256) as i32 - 128;
+        Self {
+            zero_point: random.below(256) as i32 - 128,
+            bias: (0..channels).map(|_| bias(random)).collect(),
+            multipliers: (0..channels).map(|_| multiplier(random)).collect(),
+            stage: OutputStage {
+                zero_point,
+                low: random.choose(&[-128, zero_point as i8]),
+                high: 127,
+            },
+        }
+    }
+
+    fn reference(&self) -> LayerS8<'_> {
+        LayerS8 {
+            input_zero_point: self.zero_point,
+            bias: &self.bias,
+            multipliers: &self.multipliers,
+            stage: self.stage,
+        }
+    }
+}
+
+fn conv2d_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
+    let window = choices.window()?;
+    let conv =
+        Conv2d { window, in_channels: 1 + choices.below(40), out_channels: 1 + choices.below(40) };
+    let input = choices.bytes(window.in_pixels() * conv.in_channels);
+    let weights = choices.bytes(window.taps() * conv.in_channels * conv.out_channels);
+    let layer = Layer::new(choices, conv.out_channels);
+    let mut expected = vec![0; window.out_pixels() * conv.out_channels];
+    reference::conv2d_s8(&conv, &input, &weights, layer.reference(), &mut expected);
+    let mut packed = vec![0; pack::packed_conv2d_s8_len(&conv)];
+    pack::pack_conv2d_s8(&conv, &weights, &mut packed)?;
+    let rows = cut(choices, window.out_h);
+    for (form, filter) in [
+        (FilterForm::File, FilterS8::File(&weights)),
+        (FilterForm::Packed, FilterS8::Packed(&packed)),
+    ] {
+        let mut all = Vec::new();
+        for rows in rows.clone() {
+            let len = rows.len() * window.out_w * conv.out_channels;
+            let mut output = Canaries::new(len, choices.below(64), 0x55);
+            let mut scratch = Scratch::new(workspace::conv2d_s8(&conv, form));
+            kernels.conv2d_s8(
+                &conv,
+                &input,
+                layer.zero_point,
+                filter,
+                &layer.bias,
+                &layer.multipliers,
+                layer.stage,
+                rows,
+                output.get(),
+                scratch.get(),
+            );
+            all.extend(output.take());
+        }
+        assert_eq!(all, expected, "{conv:?} {form:?} {}", kernels.isa().name());
+    }
+    Some(())
+}
+
+fn depthwise_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
+    let window = choices.window()?;
+    let (channels, multiplier) = (1 + choices.below(70), 1 + choices.below(5) / 3);
+    let conv = DepthwiseConv2d { window, channels, multiplier };
+    let outputs = channels * multiplier;
+    let input = choices.bytes(window.in_pixels() * channels);
+    let weights = choices.bytes(window.taps() * outputs);
+    let layer = Layer::new(choices, outputs);
+    let mut expected = vec![0; window.out_pixels() * outputs];
+    reference::depthwise_conv2d_s8(&conv, &input, &weights, layer.reference(), &mut expected);
+    let mut packed = vec![0; pack::packed_depthwise_conv2d_s8_len(&conv)];
+    pack::pack_depthwise_conv2d_s8(&conv, &weights, &mut packed)?;
+    let rows = cut(choices, window.out_h);
+    for (form, filter) in [
+        (FilterForm::File, FilterS8::File(&weights)),
+        (FilterForm::Packed, FilterS8::Packed(&packed)),
+    ] {
+        let mut all = Vec::new();
+        for rows in rows.clone() {
+            let len = rows.len() * window.out_w * outputs;
+            let mut output = Canaries::new(len, choices.below(64), 0x55);
+            let mut scratch = Scratch::new(workspace::depthwise_conv2d_s8(&conv, form));
+            kernels.depthwise_conv2d_s8(
+                &conv,
+                &input,
+                layer.zero_point,
+                filter,
+                &layer.bias,
+                &layer.multipliers,
+                layer.stage,
+                rows,
+                output.get(),
+                scratch.get(),
+            );
+            all.extend(output.take());
+        }
+        assert_eq!(all, expected, "{conv:?} {form:?} {}", kernels.isa().name());
+    }
+    Some(())
+}
+
+fn dense_s8(choices: &mut Choices<'_>, kernels: Kernels) -> bool {
+    let dense = Dense {
+        rows: 1 + choices.below(5),
+        in_features: 1 + choices.below(200),
+        out_features: 1 + choices.below(60),
+    };
+    let input = choices.bytes(dense.rows * dense.in_features);
+    let weights = choices.bytes(dense.in_features * dense.out_features);
+    let layer = Layer::new(choices, dense.out_features);
+    let mut expected = vec![0; dense.rows * dense.out_features];
+    reference::dense_s8(&dense, &input, &weights, layer.reference(), &mut expected);
+    let mut packed = vec![0; pack::packed_dense_s8_len(&dense)];
+    assert!(pack::pack_dense_s8(&dense, &weights, &mut packed).is_some());
+    for (form, filter) in [
+        (FilterForm::File, FilterS8::File(&weights)),
+        (FilterForm::Packed, FilterS8::Packed(&packed)),
+    ] {
+        let mut output = Canaries::new(expected.len(), choices.below(64), 0x55);
+        let mut scratch = Scratch::new(workspace::dense_s8(&dense, form));
+        kernels.dense_s8(
+            &dense,
+            &input,
+            layer.zero_point,
+            filter,
+            &layer.bias,
+            &layer.multipliers,
+            layer.stage,
+            output.get(),
+            scratch.get(),
+        );
+        assert_eq!(output.take(), expected, "{dense:?} {form:?} {}", kernels.isa().name());
+    }
+    true
+}
+
+fn pools(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
+    let pool = Pool2d { window: choices.window()?, channels: 1 + choices.below(70) };
+    let w = pool.window;
+    let len = w.out_pixels() * pool.channels;
+    let input = choices.bytes(w.in_pixels() * pool.channels);
+    let mut expected = vec![0; len];
+    reference::max_pool2d_s8(&pool, &input, &mut expected);
+    let mut output = Canaries::new(len, choices.below(64), 0x55);
+    kernels.max_pool2d_s8(&pool, &input, 0..w.out_h, output.get());
+    assert_eq!(output.take(), expected, "{pool:?} {}", kernels.isa().name());
+    reference::average_pool2d_s8(&pool, &input, &mut expected);
+    let mut output = Canaries::new(len, choices.below(64), 0x55);
+    kernels.average_pool2d_s8(&pool, &input, 0..w.out_h, output.get());
+    assert_eq!(output.take(), expected, "{pool:?} {}", kernels.isa().name());
+
+    let input = choices.floats(w.in_pixels() * pool.channels);
+    let mut expected = vec![0.0; len];
+    reference::max_pool2d_f32(&pool, &input, &mut expected);
+    let mut output = Canaries::new(len, choices.below(16), 7.5);
+    kernels.max_pool2d_f32(&pool, &input, 0..w.out_h, output.get());
+    assert_eq!(output.take(), expected, "{pool:?} {}", kernels.isa().name());
+    let mut output = Canaries::new(len, choices.below(16), 7.5);
+    kernels.average_pool2d_f32(&pool, &input, 0..w.out_h, output.get());
+    let _ = output.take();
+    Some(())
+}
+
+fn elementwise_s8(choices: &mut Choices<'_>, kernels: Kernels) -> bool {
+    let len = 1 + choices.below(200);
+    let (left, right) = (choices.bytes(len), choices.bytes(len));
+    let mut quant = || Quant {
+        scale: choices.random.choose(&[1e-30, 1e-4, 0.02, 1.0, 3e4, 1e30]),
+        zero_point: choices.random.below(256) as i32 - 128,
+    };
+    let (a, b, out) = (quant(), quant(), quant());
+    if let Some(stage) = AddStage::new(a, b, out, netkit_core::op::Activation::None) {
+        let mut expected = vec![0; len];
+        reference::add_s8(&stage, &left, &right, &mut expected);
+        let mut output = Canaries::new(len, choices.below(64), 0x55);
+        kernels.add_s8(&stage, &left, &right, output.get());
+        assert_eq!(output.take(), expected, "{stage:?} {}", kernels.isa().name());
+    }
+    let stage = SoftmaxStage::new(a.scale);
+    let mut expected = vec![0; len];
+    reference::softmax_s8(&stage, &left, &mut expected);
+    let mut output = Canaries::new(len, choices.below(64), 0x55);
+    kernels.softmax_s8(&stage, &left, output.get());
+    assert_eq!(output.take(), expected, "{stage:?} {}", kernels.isa().name());
+    true
+}
