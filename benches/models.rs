@@ -24,7 +24,7 @@ fn digit() -> [f32; 784] {
 }
 
 /// A model as the macro made it, on the kernels that it picks by itself.
-fn compiled<M>(c: &mut Criterion, mut model: Box<M>)
+fn compiled<M>(c: &mut Criterion, model: &mut M)
 where
     M: Model<Input = [f32; 784], Output = [f32; 10]>,
 {
@@ -35,7 +35,7 @@ where
 }
 
 /// The same on int8 values.
-fn compiled_int8<M>(c: &mut Criterion, mut model: Box<M>)
+fn compiled_int8<M>(c: &mut Criterion, model: &mut M)
 where
     M: QuantizedModel<QuantizedInput = [i8; 784], QuantizedOutput = [i8; 10]>,
 {
@@ -63,12 +63,12 @@ fn loaded(c: &mut Criterion, name: &str, bytes: &[u8]) {
 }
 
 fn models(c: &mut Criterion) {
-    compiled(c, Mlp::new_boxed());
-    compiled_int8(c, MlpInt8::new_boxed());
-    compiled(c, Cnn::new_boxed());
-    compiled_int8(c, CnnInt8::new_boxed());
-    compiled(c, DsCnn::new_boxed());
-    compiled_int8(c, DsCnnInt8::new_boxed());
+    compiled(c, &mut *Mlp::new_boxed());
+    compiled_int8(c, &mut *MlpInt8::new_boxed());
+    compiled(c, &mut *Cnn::new_boxed());
+    compiled_int8(c, &mut *CnnInt8::new_boxed());
+    compiled(c, &mut *DsCnn::new_boxed());
+    compiled_int8(c, &mut *DsCnnInt8::new_boxed());
     loaded(c, Mlp::NAME, netkit::include_model!("models/mnist_mlp.nk"));
     loaded(c, MlpInt8::NAME, netkit::include_model!("models/mnist_mlp_int8.nk"));
     loaded(c, Cnn::NAME, netkit::include_model!("models/mnist_cnn.nk"));
