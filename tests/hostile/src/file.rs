@@ -35,7 +35,10 @@ fn printable(diagnostics: &Diagnostics, length: usize) {
     for found in diagnostics.iter() {
         assert!(found.site.offset.is_none_or(|offset| offset <= length as u64));
         let text = found.to_string();
-        assert!(!text.contains('{') || text.contains("{\\"), "{text}");
+        // Every placeholder of the catalogue's wording is filled in; braces of the file's own bytes may stand.
+        for placeholder in ["{field}", "{found}", "{expected}", "{is}"] {
+            assert!(!text.contains(placeholder), "{text}");
+        }
     }
 }
 
