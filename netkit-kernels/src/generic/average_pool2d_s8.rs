@@ -6,8 +6,8 @@ use core::ops::Range;
 use netkit_core::op::Pool2d;
 use netkit_core::quant::rounding_mean;
 
-/// Channels summed together.
-const BLOCK: usize = 16;
+/// Channels summed together: on microcontrollers as many as their registers hold.
+const BLOCK: usize = if cfg!(all(netkit_micro, not(netkit_mve))) { 4 } else { 16 };
 
 /// Taps up to which the mean is exact in `f32`: sums and the half added to them stay below 2^24.
 const FLOAT_TAPS: usize = 1 << 16;

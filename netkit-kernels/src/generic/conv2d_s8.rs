@@ -2,6 +2,7 @@
 //! unsigned and padding stands around the rows, without `im2col`.
 
 use super::block_s8::{BlockS8, PixelGrid};
+#[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
 use crate::arch::tile_s8::GroupRuns;
 use crate::filter_s8::FilterS8;
@@ -30,22 +31,20 @@ impl KernelS8 for Conv2dS8<'_> {
     type Output = ();
 
     #[inline(always)]
-    #[allow(unused_mut, reason = "passes of microcontrollers change it")]
-    fn run<S: SimdS8>(mut self, simd: S) {
+    fn run<S: SimdS8>(self, simd: S) {
         if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
             #[cfg(netkit_micro)]
-            if crate::micro::conv2d_s8(&mut self, weights) {
-                return;
-            }
-            let direct = DirectS8 {
+            return crate::micro::conv2d_s8(self, weights);
+            #[cfg(not(netkit_micro))]
+            return DirectS8 {
                 input: self.input,
                 input_zero_point: self.input_zero_point,
                 weights,
                 bias: self.bias,
                 multipliers: self.multipliers,
                 stage: self.stage,
-            };
-            return direct.conv2d(&self.conv, self.rows, self.output);
+            }
+            .conv2d(&self.conv, self.rows, self.output);
         }
         let plan = conv2d_plan_s8(&self.conv);
         let Conv2d { window: w, in_channels, out_channels } = self.conv;

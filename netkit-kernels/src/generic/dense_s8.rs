@@ -2,6 +2,7 @@
 
 use super::block_s8::{BlockS8, PixelGrid};
 use super::conv2d_s8::copy_offset;
+#[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
 use crate::arch::tile_s8::GroupRuns;
 use crate::filter_s8::FilterS8;
@@ -28,22 +29,20 @@ impl KernelS8 for DenseS8<'_> {
     type Output = ();
 
     #[inline(always)]
-    #[allow(unused_mut, reason = "passes of microcontrollers change it")]
-    fn run<S: SimdS8>(mut self, simd: S) {
+    fn run<S: SimdS8>(self, simd: S) {
         if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
             #[cfg(netkit_micro)]
-            if crate::micro::dense_s8(&mut self, weights) {
-                return;
-            }
-            let direct = DirectS8 {
+            return crate::micro::dense_s8(self, weights);
+            #[cfg(not(netkit_micro))]
+            return DirectS8 {
                 input: self.input,
                 input_zero_point: self.input_zero_point,
                 weights,
                 bias: self.bias,
                 multipliers: self.multipliers,
                 stage: self.stage,
-            };
-            return direct.dense(&self.dense, self.output);
+            }
+            .dense(&self.dense, self.output);
         }
         let Dense { rows, in_features, out_features } = self.dense;
         let split = dense_block_len(&self.dense).min(self.scratch.len());

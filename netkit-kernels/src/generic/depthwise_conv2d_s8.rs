@@ -3,6 +3,7 @@
 //! serve every horizontal tap and, if the kernel is lower than four, several output rows.
 
 use super::block_s8::{Aligned, starts};
+#[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
 use crate::arch::depthwise_s8::{DepthwiseSumsOf, DepthwiseTileS8};
 use crate::arch::interleave_s8::InterleaveS8;
@@ -39,18 +40,17 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
     fn run<S: SimdS8>(mut self, simd: S) {
         if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
             #[cfg(netkit_micro)]
-            if crate::micro::depthwise_conv2d_s8(&mut self, weights) {
-                return;
-            }
-            let direct = DirectS8 {
+            return crate::micro::depthwise_conv2d_s8(self, weights);
+            #[cfg(not(netkit_micro))]
+            return DirectS8 {
                 input: self.input,
                 input_zero_point: self.input_zero_point,
                 weights,
                 bias: self.bias,
                 multipliers: self.multipliers,
                 stage: self.stage,
-            };
-            return direct.depthwise(&self.conv, self.rows, self.output);
+            }
+            .depthwise(&self.conv, self.rows, self.output);
         }
         let plan = depthwise_plan_s8(&self.conv);
         let groups = RowGroups::of(&self.conv);

@@ -18,6 +18,10 @@ impl KernelS8 for MaxPool2dS8<'_> {
 
     #[inline(always)]
     fn run<S: SimdS8>(self, _: S) {
+        #[cfg(netkit_micro)]
+        if S::READS_FILE_ORDER {
+            return crate::micro::max_pool2d_s8(self);
+        }
         let (w, channels) = (&self.pool.window, self.pool.channels.max(1));
         let lines = self.output.chunks_exact_mut((w.out_w * channels).max(1));
         for (oh, line) in self.rows.zip(lines) {

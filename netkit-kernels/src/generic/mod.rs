@@ -12,6 +12,7 @@ pub(crate) mod dense_s8;
 pub(crate) mod depthwise_conv2d_f32;
 pub(crate) mod depthwise_conv2d_s8;
 pub(crate) mod direct_f32;
+#[cfg(not(netkit_micro))]
 pub(crate) mod direct_s8;
 pub(crate) mod elementwise_f32;
 pub(crate) mod elementwise_s8;

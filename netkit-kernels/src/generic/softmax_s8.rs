@@ -3,8 +3,9 @@
 use crate::simd_s8::{KernelS8, SimdS8};
 use netkit_core::quant::SoftmaxStage;
 
-/// Logits computed together: the compiler turns the loops over them into vectors.
-const BLOCK: usize = 16;
+/// Logits computed together: the compiler turns the loops over them into vectors. It has none for them on
+/// microcontrollers, and would only write the exponential sixteen times.
+const BLOCK: usize = if cfg!(netkit_micro) { 1 } else { 16 };
 
 /// Softmax over all elements.
 pub(crate) struct SoftmaxS8<'a> {
@@ -41,7 +42,8 @@ impl KernelS8 for SoftmaxS8<'_> {
 
 /// The exponentials of a block. Logits too far below the largest get 0, which adds nothing to the sum
 /// and becomes −128.
-#[inline(always)]
+#[cfg_attr(netkit_micro, inline(never))]
+#[cfg_attr(not(netkit_micro), inline(always))]
 fn exps(stage: &SoftmaxStage, block: &[i8], max: i32) -> [i32; BLOCK] {
     let mut differences = [0; BLOCK];
     for (to, &q) in differences.iter_mut().zip(block) {

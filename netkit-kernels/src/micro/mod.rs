@@ -17,56 +17,21 @@ pub(crate) mod depthwise_conv2d_s8;
 #[cfg(any(test, not(netkit_mve)))]
 pub(crate) mod finish;
 mod gather;
+mod max_pool2d_s8;
 #[cfg(any(test, not(any(netkit_mve, netkit_dsp, netkit_thumb2))))]
 mod plain;
 #[cfg(any(test, netkit_mve))]
 mod vector;
 
-#[cfg(all(netkit_micro, not(netkit_mve)))]
+#[cfg(netkit_micro)]
+mod native;
+mod textbook;
+
+#[cfg(netkit_micro)]
 pub(crate) use native::{
     conv2d_s8, conv2d_s8_scratch, dense_s8, depthwise_conv2d_s8, depthwise_conv2d_s8_scratch,
+    max_pool2d_s8,
 };
-#[cfg(netkit_mve)]
-pub(crate) use vector::{
-    conv2d_s8::{conv2d_s8, scratch as conv2d_s8_scratch},
-    dense_s8::dense_s8,
-    depthwise_conv2d_s8::{depthwise_conv2d_s8, scratch as depthwise_conv2d_s8_scratch},
-};
-
-/// The passes of the processor that is compiled for.
-#[cfg(all(netkit_micro, not(netkit_mve)))]
-mod native {
-    pub(crate) use super::conv2d_s8::scratch as conv2d_s8_scratch;
-    pub(crate) use super::depthwise_conv2d_s8::scratch as depthwise_conv2d_s8_scratch;
-    use crate::generic::conv2d_s8::Conv2dS8;
-    use crate::generic::dense_s8::DenseS8;
-    use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
-
-    #[cfg(netkit_dsp)]
-    type Native = crate::arch::arm::dsp::Dsp;
-    #[cfg(netkit_thumb2)]
-    type Native = crate::arch::arm::thumb2::Thumb2;
-    #[cfg(not(any(netkit_dsp, netkit_thumb2)))]
-    type Native = super::plain::Plain<{ if cfg!(target_arch = "riscv32") { 4 } else { 2 } }>;
-
-    /// Whether the passes have computed the convolution.
-    #[inline]
-    pub(crate) fn conv2d_s8(call: &mut Conv2dS8<'_>, weights: &[i8]) -> bool {
-        super::conv2d_s8::conv2d_s8::<Native>(call, weights)
-    }
-
-    /// Whether the passes have computed the layer.
-    #[inline]
-    pub(crate) fn dense_s8(call: &mut DenseS8<'_>, weights: &[i8]) -> bool {
-        super::dense_s8::dense_s8::<Native>(call, weights)
-    }
-
-    /// Whether the passes have computed the convolution.
-    #[inline]
-    pub(crate) fn depthwise_conv2d_s8(call: &mut DepthwiseConv2dS8<'_>, weights: &[i8]) -> bool {
-        super::depthwise_conv2d_s8::depthwise_conv2d_s8::<Native>(call, weights)
-    }
-}
 
 /// The inner loops of one kind of processor.
 ///
@@ -124,13 +89,15 @@ fn words(scratch: &mut [u8], bytes: usize) -> Option<&mut [u32]> {
 #[cfg(test)]
 mod tests {
     use super::plain::Plain;
-    use super::{conv2d_s8, dense_s8, depthwise_conv2d_s8, vector};
+    use super::textbook::{Shape, Textbook};
+    use super::{conv2d_s8, dense_s8, depthwise_conv2d_s8, max_pool2d_s8, vector};
     use crate::filter_s8::FilterS8;
     use crate::generic::conv2d_s8::Conv2dS8;
     use crate::generic::dense_s8::DenseS8;
     use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
+    use crate::generic::max_pool2d_s8::MaxPool2dS8;
     use crate::reference::{self, LayerS8};
-    use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Padding, Window};
+    use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Padding, Pool2d, Window};
     use netkit_core::quant::{Multiplier, OutputStage};
     use std::vec::Vec;
     use std::{format, vec};
@@ -164,6 +131,10 @@ mod tests {
             }
         }
 
+        fn textbook(&self, shape: Shape) -> Textbook<'_> {
+            Textbook { shape, input: &self.input, weights: &self.weights, layer: self.layer() }
+        }
+
         fn layer(&self) -> LayerS8<'_> {
             LayerS8 {
                 input_zero_point: 5,
@@ -172,6 +143,22 @@ mod tests {
                 stage: self.stage,
             }
         }
+    }
+
+    #[test]
+    fn the_textbook_knows_multipliers_and_gaps() {
+        let mut window = window(5, 3, 1, 1);
+        window.dilation_h = 2;
+        let conv = DepthwiseConv2d { window, channels: 3, multiplier: 2 };
+        let data = Data::new(window.in_pixels() * 3, window.taps() * 6, 6);
+        let Data { input, weights, .. } = &data;
+        let mut expected = vec![0; window.out_pixels() * 6];
+        reference::depthwise_conv2d_s8(&conv, input, weights, data.layer(), &mut expected);
+        let textbook = data.textbook(Shape::depthwise(&conv));
+        let first = 2;
+        let mut output = vec![0; (window.out_h - first) * window.out_w * 6];
+        textbook.compute(first, &mut output);
+        assert_eq!(output, expected[first * window.out_w * 6..]);
     }
 
     fn window(side: usize, kernel: u32, stride: u32, padding: u32) -> Window {
@@ -200,6 +187,10 @@ mod tests {
                     let mut expected = vec![0; window.out_pixels() * out_channels];
                     let Data { input, weights, .. } = &data;
                     reference::conv2d_s8(&conv, input, weights, data.layer(), &mut expected);
+                    let mut output = vec![0; expected.len()];
+                    let textbook = data.textbook(Shape::conv2d(&conv));
+                    textbook.compute(0, &mut output);
+                    assert_eq!(output, expected, "{conv:?}");
                     let few = window.taps() * in_channels < 4;
                     type Door = fn(&mut Conv2dS8<'_>, &[i8]) -> bool;
                     let doors: [(Door, usize, bool); 3] = [
@@ -246,6 +237,10 @@ mod tests {
                 let mut expected = vec![0; 2 * out_features];
                 let Data { input, weights, .. } = &data;
                 reference::dense_s8(&dense, input, weights, data.layer(), &mut expected);
+                let mut output = vec![0; expected.len()];
+                let textbook = data.textbook(Shape::dense(&dense));
+                textbook.compute(0, &mut output);
+                assert_eq!(output, expected, "{dense:?}");
                 for door in [dense_s8::dense_s8::<Plain<2>>, vector::dense_s8::dense_s8] {
                     let mut output = vec![0; 2 * out_features];
                     let mut call = DenseS8 {
@@ -308,6 +303,31 @@ mod tests {
                     };
                     assert!(door(&mut call, weights), "{conv:?}");
                     assert_eq!(output, expected, "{conv:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn maxima_are_those_of_the_reference() {
+        for (side, kernel, stride, padding) in
+            [(6, 2, 2, 0), (5, 3, 1, 1), (5, 2, 1, 1), (4, 1, 1, 0), (2, 5, 3, 2)]
+        {
+            for channels in [1, 3, 4, 9, 33] {
+                let pool = Pool2d { window: window(side, kernel, stride, padding), channels };
+                let input = Data::new(pool.window.in_pixels() * channels, 0, 0).input;
+                let mut expected = vec![0; pool.window.out_pixels() * channels];
+                reference::max_pool2d_s8(&pool, &input, &mut expected);
+                for first in [0, 1.min(pool.window.out_h - 1)] {
+                    let expected = &expected[first * pool.window.out_w * channels..];
+                    let mut output = vec![0; expected.len()];
+                    max_pool2d_s8::max_pool2d_s8(MaxPool2dS8 {
+                        pool,
+                        input: &input,
+                        rows: first..pool.window.out_h,
+                        output: &mut output,
+                    });
+                    assert_eq!(output, expected, "{pool:?}");
                 }
             }
         }

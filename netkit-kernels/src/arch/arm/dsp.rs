@@ -88,6 +88,26 @@ fn odd(offset: u32, word: u32) -> u32 {
     halves
 }
 
+/// The larger of each pair of bytes.
+#[inline(always)]
+pub(crate) fn maximum(a: [i8; 4], b: [i8; 4]) -> [i8; 4] {
+    let word = |bytes: [i8; 4]| u32::from_le_bytes(bytes.map(i8::cast_unsigned));
+    let larger: u32;
+    // SAFETY: computes on registers. The difference is only there to set the flags that `sel` selects by, one a byte,
+    // from nine bits.
+    unsafe {
+        asm!(
+            "ssub8 {larger}, {a}, {b}",
+            "sel {larger}, {a}, {b}",
+            larger = out(reg) larger,
+            a = in(reg) word(a),
+            b = in(reg) word(b),
+            options(pure, nomem, nostack)
+        );
+    }
+    larger.to_le_bytes().map(u8::cast_signed)
+}
+
 /// Rescales the sum in a register to an int8 value, still sign-extended: `smmulr` of the doubled sum is the
 /// doubling high product; the second rounding, ties away from zero, adds the sign, shifts by all but
 /// one, adds one with the zero point, and shifts by one more while saturating.

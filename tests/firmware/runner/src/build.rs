@@ -59,6 +59,7 @@ pub(crate) fn for_target(target: &Target, workloads: &[String]) -> Result<Built,
     command
         .env("CARGO_TARGET_DIR", &directory)
         .env("NETKIT_MACHINE", target.memory)
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", target.optimisation)
         .args(["--target", target.triple]);
     let mut flags = vec![target.rustflags.to_owned()];
     if target.has_std() {

@@ -142,11 +142,13 @@ impl Trial<'_> {
         };
         let mut summary = "ok".to_owned();
         if let Some(image) = image.as_ref().filter(|_| self.target.is_bare()) {
-            let weights: u64 = transcript.remarks("weights").map(|(_, bytes)| bytes).sum();
-            let code = image.size.flash.saturating_sub(weights);
+            let total = |key| transcript.remarks(key).map(|(_, bytes)| bytes).sum::<u64>();
+            let code = image.size.flash.saturating_sub(total("data"));
+            let memory = image.size.statics + total("arena");
             keep("-", Metric::Code, code);
-            keep("-", Metric::Statics, image.size.statics);
-            summary += &format!(", code {code}, weights {weights}, statics {}", image.size.statics);
+            keep("-", Metric::Memory, memory);
+            summary +=
+                &format!(", code {code}, weights and inputs {}, memory {memory}", total("data"));
         }
         let regions: Vec<(&str, u64)> =
             transcript.remarks("region").filter(|(name, _)| *name != "empty").collect();

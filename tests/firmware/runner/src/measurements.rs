@@ -11,21 +11,21 @@ pub(crate) enum Metric {
     Instructions,
     /// Bytes of stack of a region.
     Stack,
-    /// Bytes of flash of an image apart from weights.
+    /// Bytes of flash of an image apart from weights and inputs.
     Code,
-    /// Bytes of statics in RAM of an image.
-    Statics,
+    /// Bytes of RAM: the model's arena and statics, the stack apart.
+    Memory,
 }
 
 impl Metric {
-    pub(crate) const ALL: [Self; 4] = [Self::Instructions, Self::Code, Self::Statics, Self::Stack];
+    pub(crate) const ALL: [Self; 4] = [Self::Instructions, Self::Code, Self::Memory, Self::Stack];
 
     fn name(self) -> &'static str {
         match self {
             Self::Instructions => "instructions",
             Self::Stack => "stack",
             Self::Code => "code",
-            Self::Statics => "statics",
+            Self::Memory => "memory",
         }
     }
 }

@@ -45,8 +45,8 @@ fn table(text: &mut String, measurements: &Measurements, metric: Metric) {
     let title = match metric {
         Metric::Instructions => "Executed instructions",
         Metric::Stack => "Stack, bytes",
-        Metric::Code => "Flash apart from weights, bytes",
-        Metric::Statics => "Statics in RAM, bytes",
+        Metric::Code => "Flash apart from weights and inputs, bytes",
+        Metric::Memory => "RAM apart from the stack, bytes",
     };
     // Writing to a `String` cannot fail.
     let _ = write!(text, "\n### {title}\n\n| |");

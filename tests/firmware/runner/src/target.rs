@@ -23,6 +23,9 @@ pub(crate) struct Target {
     pub(crate) triple: &'static str,
     pub(crate) rustflags: &'static str,
     pub(crate) emulator: Emulator,
+    /// Level 3 where the loops are the compiler's, size where they are assembly. It cannot be told for one crate apart:
+    /// with link-time optimisation the level of the whole decides whether loops become vectors.
+    pub(crate) optimisation: &'static str,
     /// The machine whose memory map `firmware-board` links for; empty where it has no say.
     pub(crate) memory: &'static str,
 }
@@ -54,6 +57,9 @@ impl Target {
     }
 }
 
+const SIZE: &str = "s";
+const SPEED: &str = "3";
+
 const fn cortex_m(
     name: &'static str,
     core: &'static str,
@@ -67,6 +73,7 @@ const fn cortex_m(
         triple,
         rustflags,
         emulator: Emulator::QemuArm { machine, arguments: &[] },
+        optimisation: SIZE,
         memory: machine,
     }
 }
@@ -89,6 +96,7 @@ pub(crate) const TARGETS: &[Target] = &[
                 "nrf51-soc.flash-size=524288",
             ],
         },
+        optimisation: SPEED,
         memory: "microbit-large",
     },
     cortex_m("m3", "Cortex-M3", "thumbv7m-none-eabi", "", "mps2-an385"),
@@ -101,19 +109,23 @@ pub(crate) const TARGETS: &[Target] = &[
         "-Ctarget-cpu=cortex-m33",
         "mps2-an505",
     ),
-    cortex_m(
-        "m55",
-        "Cortex-M55",
-        "thumbv8m.main-none-eabihf",
-        "-Ctarget-cpu=cortex-m55",
-        "mps3-an547",
-    ),
+    Target {
+        optimisation: SPEED,
+        ..cortex_m(
+            "m55",
+            "Cortex-M55",
+            "thumbv8m.main-none-eabihf",
+            "-Ctarget-cpu=cortex-m55",
+            "mps3-an547",
+        )
+    },
     Target {
         name: "rv32",
         core: "RV32IMAC",
         triple: "riscv32imac-unknown-none-elf",
         rustflags: "",
         emulator: Emulator::QemuRiscV,
+        optimisation: SPEED,
         memory: "",
     },
     Target {
@@ -122,6 +134,7 @@ pub(crate) const TARGETS: &[Target] = &[
         triple: "aarch64-unknown-linux-gnu",
         rustflags: "",
         emulator: Emulator::QemuAarch64 { processor: "cortex-a53" },
+        optimisation: SPEED,
         memory: "",
     },
     Target {
@@ -130,6 +143,7 @@ pub(crate) const TARGETS: &[Target] = &[
         triple: "aarch64-unknown-linux-gnu",
         rustflags: "",
         emulator: Emulator::QemuAarch64 { processor: "cortex-a76" },
+        optimisation: SPEED,
         memory: "",
     },
     Target {
@@ -138,6 +152,7 @@ pub(crate) const TARGETS: &[Target] = &[
         triple: "wasm32-unknown-unknown",
         rustflags: "",
         emulator: Emulator::Node,
+        optimisation: SPEED,
         memory: "",
     },
     Target {
@@ -146,6 +161,7 @@ pub(crate) const TARGETS: &[Target] = &[
         triple: "wasm32-unknown-unknown",
         rustflags: "-Ctarget-feature=+simd128",
         emulator: Emulator::Node,
+        optimisation: SPEED,
         memory: "",
     },
 ];

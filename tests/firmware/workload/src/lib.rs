@@ -6,12 +6,14 @@
 //! ```text
 //! i8 NAME V V V …        must equal the host's
 //! f32 NAME HEX HEX …     bit patterns, must be near the host's
-//! # NAME KEY VALUE       not compared: 'region' and the stack it took (0: not measured), 'weights' and their bytes
+//! # NAME KEY VALUE       not compared: 'region' and the stack it took (0: not measured); bytes of 'data' in flash
+//!                        (weights, inputs); bytes of the 'arena'
 //! ```
 //!
 //! No `core::fmt` anywhere: it would be the largest part of the flash that is being measured.
 #![no_std]
 
+pub mod digits;
 pub mod kernels_s8;
 mod report;
 pub mod smoke;
