@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             .iter()
             .map(|(name, time, macs)| json!({ "step": name, "microseconds": time, "macs": macs }))
             .collect();
-        println!(
+        say!(
             "{}",
             json!({
                 "model": file.name(),
@@ -86,9 +86,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         );
         return Ok(());
     }
-    println!("{} on {}, {} runs", file.name(), isa.name(), times.len());
-    println!("latency: min {fastest:.2} µs, median {median:.2} µs, p99 {slow:.2} µs");
-    println!(
+    say!("{} on {}, {} runs", file.name(), isa.name(), times.len());
+    say!("latency: min {fastest:.2} µs, median {median:.2} µs, p99 {slow:.2} µs");
+    say!(
         "throughput: {:.2} GMAC/s, {:.0} % of the {:.2} GMAC/s that a matrix product in the first-level cache reaches here",
         rate / 1e9,
         100.0 * rate / peak,
@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ]);
     }
     table::right(&mut rows, &[1, 2, 3, 4, 5]);
-    println!("\n{rows}");
+    say!("\n{rows}");
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model_file::ModelFile;
+use crate::terminal::harmless;
 
 /// Converts a model, checks the result against the source and writes it.
 #[derive(Debug, Args)]
@@ -52,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     options.input_shape.clone_from(&arguments.input_shape);
     let mut conversion = source.convert(&options).map_err(|obstacles| report(path, &obstacles))?;
     for note in &conversion.notes {
-        println!("note: {note}");
+        say!("note: {}", harmless(note));
     }
     print_table(&conversion);
     if let Some(inputs) = &arguments.cases {
@@ -64,23 +65,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             arguments.case_count as usize,
         )?;
         conversion.model.tolerance = arguments.tolerance;
-        println!("{embedded}");
+        say!("{embedded}");
     }
     let bytes = conversion.model.to_bytes().context("the result breaks a rule of the format")?;
     let output = arguments.output.clone().unwrap_or_else(|| path.with_extension("nk"));
     if !arguments.no_verify {
         let file = ModelFile::from_bytes(output.clone(), &bytes);
-        println!("{}", verify::verify(&source, &conversion, &file)?);
+        say!("{}", verify::verify(&source, &conversion, &file)?);
     }
     if arguments.check {
-        println!("{} converts", path.display());
+        say!("{} converts", path.display());
         return Ok(());
     }
-    if output == *path {
+    if output
+        .canonicalize()
+        .is_ok_and(|output| path.canonicalize().is_ok_and(|path| path == output))
+    {
         bail!("{} would be overwritten; give another place with -o", path.display());
     }
     fs::write(&output, &bytes).with_context(|| format!("cannot write {}", output.display()))?;
-    println!("wrote {} ({} bytes)", output.display(), bytes.len());
+    say!("wrote {} ({} bytes)", output.display(), bytes.len());
     Ok(())
 }
 
@@ -97,7 +101,7 @@ fn parse(path: &Path) -> Result<onnx::Model> {
 fn report(path: &Path, obstacles: &Obstacles) -> anyhow::Error {
     let list = obstacles.as_slice();
     for obstacle in list {
-        eprintln!("{obstacle}\n");
+        complain!("{}\n", harmless(obstacle));
     }
     let plural = if list.len() == 1 { "obstacle" } else { "obstacles" };
     anyhow!("{}: cannot be converted, {} {plural}", path.display(), list.len())
@@ -107,10 +111,10 @@ fn report(path: &Path, obstacles: &Obstacles) -> anyhow::Error {
 fn print_table(conversion: &Conversion) {
     let (input, output) = (&conversion.input, &conversion.output);
     let order = |reordered| if reordered { ", channels moved last" } else { "" };
-    println!(
+    say!(
         "{}: input `{}` {} as {}{}",
         conversion.model.kind,
-        input.name(),
+        harmless(input.name()),
         text(input.dims()),
         conversion.model.input,
         order(input.is_reordered()),
@@ -118,11 +122,12 @@ fn print_table(conversion: &Conversion) {
     let width = conversion.model.layers.iter().map(|layer| describe(layer).len()).max();
     let lines = conversion.model.layers.iter().zip(&conversion.origins);
     for (index, (layer, origin)) in lines.enumerate() {
-        println!("{index:4}  {:width$}  {origin}", describe(layer), width = width.unwrap_or(0));
+        let (layer, origin) = (describe(layer), harmless(origin));
+        say!("{index:4}  {layer:width$}  {origin}", width = width.unwrap_or(0));
     }
-    println!(
+    say!(
         "output `{}` {}{}; {} weights",
-        output.name(),
+        harmless(output.name()),
         text(output.dims()),
         order(output.is_reordered()),
         weights(&conversion.model),

@@ -10,6 +10,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::model_file::ModelFile;
+use crate::terminal;
 
 /// Writes the Rust code that `netkit::model!` expands to.
 ///
@@ -72,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             fs::write(path, code).with_context(|| format!("cannot write {}", path.display()))
         }
         None => {
-            print!("{code}");
+            terminal::print(format_args!("{code}"));
             Ok(())
         }
     }

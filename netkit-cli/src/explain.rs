@@ -14,16 +14,16 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Some(text) = &arguments.code else {
         for code in Code::ALL {
-            println!("{}  {:14} {}", code.as_str(), code.rule(), code.title());
+            say!("{}  {:14} {}", code.as_str(), code.rule(), code.title());
         }
         return Ok(());
     };
     let code = Code::from_text(text)
         .ok_or_else(|| anyhow!("there is no code {text:?}; `netkit explain` lists them"))?;
-    println!("{}: {} (rule {})\n", code.as_str(), code.title(), code.rule());
-    println!("{}", code.explanation());
+    say!("{}: {} (rule {})\n", code.as_str(), code.title(), code.rule());
+    say!("{}", code.explanation());
     if let Some(hint) = code.hint() {
-        println!("\nWhat to do: {hint}");
+        say!("\nWhat to do: {hint}");
     }
     Ok(())
 }

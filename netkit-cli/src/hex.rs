@@ -76,12 +76,12 @@ impl<'a> Dump<'a> {
             hex.push("…".into());
         }
         let line = format!("{:08x}  {:<50}  {name:<26}  {value}", self.offset, hex.join(" "));
-        println!("{}", line.trim_end());
+        say!("{}", line.trim_end());
         self.offset += len;
     }
 
     fn title(&self, text: &str) {
-        println!("\n{text}");
+        say!("\n{text}");
     }
 }
 

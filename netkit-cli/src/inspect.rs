@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         let memory = if arguments.full { Some(measure(arguments, &file)?) } else { None };
         if arguments.json {
-            println!("{}", as_json(&file, program, memory.as_ref()));
+            say!("{}", as_json(&file, program, memory.as_ref()));
             return Ok(());
         }
         summary(&file, program);
@@ -114,7 +114,7 @@ fn summary(file: &ModelFile, program: &Program<'_, '_>) {
     head.add_row(["weight floats", &grouped(parameters(program))]);
     head.add_row(["MACs", &grouped(program.macs())]);
     head.add_row(["test cases", &program.file().cases().len().to_string()]);
-    println!("{head}");
+    say!("{head}");
 
     let mut rows = table::boxed(&["#", "layer", "settings", "output", "weights", "MACs"]);
     for (record, layer) in program.file().layers().zip(program.layers()) {
@@ -128,7 +128,7 @@ fn summary(file: &ModelFile, program: &Program<'_, '_>) {
         ]);
     }
     table::right(&mut rows, &[0, 4, 5]);
-    println!("{rows}");
+    say!("{rows}");
 }
 
 /// A record's fields in words.
@@ -193,7 +193,7 @@ fn print_memory(memory: &Memory) {
     rows.add_row(["arena remaining", &bytes(memory.remaining)]);
     rows.add_row(["arena capacity", &bytes(memory.capacity)]);
     rows.add_row(["flash payload", &bytes(memory.payload)]);
-    println!("{rows}");
+    say!("{rows}");
 }
 
 fn catalog(file: &NkFile<'_>) {
@@ -210,7 +210,7 @@ fn catalog(file: &NkFile<'_>) {
         ]);
     }
     table::right(&mut rows, &[0, 5]);
-    println!("{rows}");
+    say!("{rows}");
 }
 
 fn quantization(file: &NkFile<'_>) {
@@ -234,7 +234,7 @@ fn quantization(file: &NkFile<'_>) {
         ]);
     }
     table::right(&mut rows, &[0, 2, 5]);
-    println!("{rows}");
+    say!("{rows}");
 }
 
 fn as_json(file: &ModelFile, program: &Program<'_, '_>, memory: Option<&Memory>) -> Value {

@@ -1,6 +1,9 @@
 //! The `netkit` command line: one verb a module.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod terminal;
+
 mod bench;
 mod convert;
 mod emit;
@@ -66,7 +69,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            complain!("error: {}", terminal::harmless(format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

@@ -1,11 +1,12 @@
 //! Finding and reading a model file, and saying everything that is wrong with it.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use netkit_core::diag::Diagnostics;
-use netkit_core::format::NkFile;
+use netkit_core::format::{HEADER_BYTES, MAGIC, NkFile};
 use netkit_core::program::{OwnedStorage, Program, compile};
 
 /// A model file in memory, aligned for its tensors.
@@ -25,7 +26,22 @@ impl ModelFile {
         if path.is_dir() {
             bail!("{} is a folder, not a model file", path.display());
         }
-        let bytes = fs::read(&path).with_context(failed)?;
+        let mut source = fs::File::open(&path).with_context(failed)?;
+        let mut bytes = Vec::new();
+        let header = HEADER_BYTES as u64;
+        source.by_ref().take(header).read_to_end(&mut bytes).with_context(failed)?;
+        if !bytes.starts_with(&MAGIC) {
+            // Nothing behind will be looked at, and it may be endless.
+            return Ok(Self::from_bytes(path, &bytes));
+        }
+        let limit = largest_size(&bytes);
+        source.take(limit + 1 - header).read_to_end(&mut bytes).with_context(failed)?;
+        if bytes.len() as u64 > limit {
+            bail!(
+                "{} goes on after {limit} bytes, more than its header can account for",
+                path.display()
+            );
+        }
         Ok(Self::from_bytes(path, &bytes))
     }
 
@@ -79,6 +95,20 @@ impl ModelFile {
         }
         anyhow!(text)
     }
+}
+
+/// The most bytes that a file with this header can have. Reading stops there, so that nothing fills the memory which
+/// only begins like a model.
+fn largest_size(header: &[u8]) -> u64 {
+    /// More than all layer records, descriptors and test cases that a file may have.
+    const METADATA: u64 = 4 << 20;
+    let size = |offset: usize| {
+        let field = header.get(offset..).and_then(|rest| rest.first_chunk());
+        field.map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)))
+    };
+    let (weights, biases) = (size(40), size(44));
+    // A table of channel scales is as long as the biases of its channels.
+    weights + 2 * biases + METADATA
 }
 
 fn locate(path: &Path) -> Result<PathBuf> {

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             })
             .collect();
         if arguments.json {
-            println!("{}", as_json(program, &buffers, &live));
+            say!("{}", as_json(program, &buffers, &live));
         } else {
             print(program, &buffers, &live);
         }
@@ -71,7 +71,7 @@ fn buffers(program: &Program<'_, '_>) -> Vec<Buffer> {
 fn print(program: &Program<'_, '_>, buffers: &[Buffer], live: &[usize]) {
     let arena = program.plan().arena_bytes();
     if buffers.is_empty() {
-        println!("The network needs no arena: it reads its input and writes its output directly.");
+        say!("The network needs no arena: it reads its input and writes its output directly.");
         return;
     }
     let mut rows = table::boxed(&["produced by", "shape", "offset", "bytes", "steps"]);
@@ -85,18 +85,18 @@ fn print(program: &Program<'_, '_>, buffers: &[Buffer], live: &[usize]) {
         ]);
     }
     table::right(&mut rows, &[2, 3, 4]);
-    println!("{rows}");
+    say!("{rows}");
     picture(buffers, live.len(), arena);
     let peak = live.iter().copied().max().unwrap_or(0);
     let at = live.iter().position(|&bytes| bytes == peak).unwrap_or(0);
-    println!("arena: {}, kernel workspace apart", bytes(arena));
-    println!("most alive at once: {} at step {at}", bytes(peak));
+    say!("arena: {}, kernel workspace apart", bytes(arena));
+    say!("most alive at once: {} at step {at}", bytes(peak));
     let mut largest: Vec<&Buffer> =
         buffers.iter().filter(|b| b.first <= at && at <= b.last).collect();
     largest.sort_by_key(|buffer| std::cmp::Reverse(buffer.bytes));
-    println!("what would shrink it: a smaller map out of");
+    say!("what would shrink it: a smaller map out of");
     for buffer in largest {
-        println!("  {} ({}, {})", buffer.producer, buffer.shape, bytes(buffer.bytes));
+        say!("  {} ({}, {})", buffer.producer, buffer.shape, bytes(buffer.bytes));
     }
 }
 
@@ -105,7 +105,7 @@ fn picture(buffers: &[Buffer], steps: usize, arena: usize) {
     const ROWS: usize = 16;
     let letter = |index: usize| char::from(b'A' + (index % 26) as u8);
     let slice = arena.div_ceil(ROWS).max(1);
-    println!("the arena over time: a column a step, a row {}", bytes(slice));
+    say!("the arena over time: a column a step, a row {}", bytes(slice));
     for row in (0..arena.div_ceil(slice)).rev() {
         let (low, high) = (row * slice, (row + 1) * slice);
         let cells: String = (0..steps)
@@ -121,13 +121,13 @@ fn picture(buffers: &[Buffer], steps: usize, arena: usize) {
                     .map_or('·', letter)
             })
             .collect();
-        println!("{:>12} │{cells}", grouped(low as u64));
+        say!("{:>12} │{cells}", grouped(low as u64));
     }
     let ruler: String = (0..steps).map(|step| char::from(b'0' + (step % 10) as u8)).collect();
-    println!("{:>12} └{}", "", "─".repeat(steps));
-    println!("{:>12}  {ruler}", "step");
+    say!("{:>12} └{}", "", "─".repeat(steps));
+    say!("{:>12}  {ruler}", "step");
     for (index, buffer) in buffers.iter().enumerate() {
-        println!("{:>12}  {} {}", "", letter(index), buffer.producer);
+        say!("{:>12}  {} {}", "", letter(index), buffer.producer);
     }
 }
 

@@ -110,14 +110,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 .map(|(name, time)| json!({ "step": name, "microseconds": time }))
                 .collect();
         }
-        println!("{report}");
+        say!("{report}");
         return Ok(());
     }
     let shape = |dims: &[u32]| dims.iter().map(u32::to_string).collect::<Vec<_>>().join("×");
-    println!("input  {}: {}", shape(network.input_shape()), brief(&input));
-    println!("output {}: {}", network.output_shape(), list(&output));
+    say!("input  {}: {}", shape(network.input_shape()), brief(&input));
+    say!("output {}: {}", network.output_shape(), list(&output));
     if let Some((class, score)) = largest(&output) {
-        println!("largest: output {class} = {score}");
+        say!("largest: output {class} = {score}");
     }
     if arguments.profile {
         let total: f64 = steps.iter().map(|(_, time)| time).sum();
@@ -130,8 +130,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             ]);
         }
         rows.add_row(["total".into(), format!("{total:.2}"), String::new()]);
-        println!("\n{rows}");
-        println!("instruction set: {}, arena {}", network.isa().name(), size::bytes(arena.used()));
+        say!("\n{rows}");
+        say!("instruction set: {}, arena {}", network.isa().name(), size::bytes(arena.used()));
     }
     Ok(())
 }

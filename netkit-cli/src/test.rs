@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::model_file::ModelFile;
 use crate::progress;
 use crate::session::Session;
+use crate::terminal::harmless;
 
 /// Runs the test cases embedded in model files.
 #[derive(Debug, Args)]
@@ -65,13 +66,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let passed = outcomes.len() - failed;
     if arguments.json {
         let cases: Vec<_> = outcomes.iter().map(as_json).collect();
-        println!("{}", json!({ "cases": cases, "passed": passed, "failed": failed }));
+        say!("{}", json!({ "cases": cases, "passed": passed, "failed": failed }));
     } else {
         for path in &without_cases {
-            println!("{}: no test cases", path.display());
+            say!("{}: no test cases", path.display());
         }
-        println!("Passed: {passed}");
-        println!("Failed: {failed}");
+        say!("Passed: {passed}");
+        say!("Failed: {failed}");
     }
     if failed > 0 {
         bail!("{failed} of {} test cases failed", outcomes.len());
@@ -140,15 +141,15 @@ fn print_outcome(outcome: &Outcome, json: bool, bar: &ProgressBar) {
         Ok(deviation) => format!(
             "{} {model}: {} (largest deviation {deviation:.1e})",
             "PASS".if_supports_color(Stream::Stdout, |text| text.green()),
-            outcome.case
+            harmless(&outcome.case)
         ),
         Err(why) => format!(
             "{} {model}: {}: {why}",
             "FAIL".if_supports_color(Stream::Stdout, |text| text.red()),
-            outcome.case
+            harmless(&outcome.case)
         ),
     };
-    bar.suspend(|| println!("{line}"));
+    bar.suspend(|| say!("{line}"));
 }
 
 fn as_json(outcome: &Outcome) -> serde_json::Value {

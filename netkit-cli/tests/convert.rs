@@ -156,3 +156,18 @@ fn every_obstacle_is_printed() {
         assert!(error.contains(part), "`{part}` is missing in\n{error}");
     }
 }
+
+/// However the path is spelled.
+#[test]
+fn the_source_is_not_overwritten() {
+    let source = scratch("itself.onnx");
+    fs::copy(model("onnx/mnist_mlp.onnx"), &source).unwrap();
+    let size = fs::metadata(&source).unwrap().len();
+    let folder = source.parent().unwrap();
+    for spelling in [source.clone(), folder.join("../convert/itself.onnx")] {
+        let arguments = ["convert", source.to_str().unwrap(), "-o", spelling.to_str().unwrap()];
+        let refusal = failure(&netkit(&arguments));
+        assert!(refusal.contains("would be overwritten"), "{refusal}");
+        assert_eq!(fs::metadata(&source).unwrap().len(), size);
+    }
+}

@@ -288,3 +288,54 @@ fn help_fits_a_terminal() {
         assert!(help.contains("Usage: netkit "), "{help}");
     }
 }
+
+/// A reader that goes away early, as `| head -1` does, and a full disk.
+#[cfg(unix)]
+#[test]
+fn an_output_that_takes_no_more_ends_the_command_without_a_panic() {
+    use std::process::Stdio;
+
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let run = |arguments: &[&str], stdout: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netkit"));
+        command.args(arguments).current_dir(&root).stdout(stdout).stderr(Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let model = "models/mnist_mlp.nk";
+    for arguments in [
+        &["inspect", "--full", model][..],
+        &["inspect", "--hex", "header", model],
+        &["run", model, "--zeros"],
+        &["test", model],
+        &["plan", model],
+        &["emit", model],
+        &["explain"],
+        &["convert", "--check", "models/onnx/mnist_mlp.onnx"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(run(arguments, writer.into()), (Some(1), String::new()), "{arguments:?}");
+    }
+    if let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") {
+        let (code, error) = run(&["inspect", model], full.into());
+        assert_eq!(code, Some(1));
+        assert!(error.starts_with("error: cannot write to standard output"), "{error}");
+    }
+}
+
+#[test]
+fn what_only_begins_like_a_model_is_not_read_to_its_end() {
+    let path = scratch("endless.nk");
+    let file = fs::File::create(&path).unwrap();
+    // Sparse where the file system can, so it takes neither time nor space.
+    file.set_len(1 << 40).unwrap();
+    assert!(refused(&["inspect", text(&path)]).contains("NK0102"));
+    let mut header = fs::read("../models/mnist_mlp.nk").unwrap();
+    header.truncate(48);
+    fs::write(&path, header).unwrap();
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+    let error = refused(&["inspect", text(&path)]);
+    assert!(error.contains("more than its header can account for"), "{error}");
+    fs::remove_file(&path).unwrap();
+}
