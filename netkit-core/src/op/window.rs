@@ -71,6 +71,9 @@ pub const fn output_size(
 
 impl Window {
     /// A window without dilation over an `in_h × in_w` map; `None` where it does not fit.
+    ///
+    /// On an axis with one output the stride is never taken, so it is 1 whatever was asked for: a file may say
+    /// 2^32 − 1 there, and kernels multiply strides.
     #[must_use]
     pub const fn new(
         input: (usize, usize),
@@ -97,8 +100,8 @@ impl Window {
             out_w: out_w as usize,
             kernel_h: kernel.0 as usize,
             kernel_w: kernel.1 as usize,
-            stride_h: stride as usize,
-            stride_w: stride as usize,
+            stride_h: if out_h > 1 { stride as usize } else { 1 },
+            stride_w: if out_w > 1 { stride as usize } else { 1 },
             dilation_h: 1,
             dilation_w: 1,
             pad_top: padding.top as usize,
@@ -157,6 +160,14 @@ mod tests {
         assert_eq!(output_size(3, 0, 1, 0, 0), None);
         assert_eq!(output_size(3, 3, 0, 0, 0), None);
         assert_eq!(output_size(u32::MAX, 1, 1, u32::MAX, u32::MAX), None);
+    }
+
+    #[test]
+    fn a_stride_that_is_never_taken_is_one() {
+        let window = |input| Window::new(input, (2, 2), u32::MAX, Padding::default()).unwrap();
+        assert_eq!((window((2, 2)).stride_h, window((2, 2)).stride_w), (1, 1));
+        let wide = Window::new((2, 9), (2, 2), 3, Padding::default()).unwrap();
+        assert_eq!((wide.stride_h, wide.stride_w, wide.out_w), (1, 3, 3));
     }
 
     #[test]
