@@ -143,6 +143,7 @@ pub(crate) fn as_i8_mut(floats: &mut [f32]) -> &mut [i8] {
 mod tests {
     use super::*;
 
+    /// Pitfall B31: embedded bytes are aligned by their type, not by luck.
     #[test]
     fn parts_are_aligned_whatever_their_place() {
         static FILE: [u8; 100] = {

@@ -87,6 +87,7 @@ mod tests {
     }
 
     /// The value is far larger than the stack of a test's thread.
+    /// Pitfall B32: large arrays travel over the stack.
     #[test]
     fn a_large_value_does_not_touch_the_stack() {
         let large = boxed::<Large>();

@@ -79,6 +79,7 @@ fn runs() {
 }
 "#;
 
+/// Pitfall B39: paths from members, doctests and odd folders.
 #[test]
 fn generated_code_is_at_home_everywhere() {
     let scratch = Scratch::new("hygiene");

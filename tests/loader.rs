@@ -80,6 +80,7 @@ fn a_session_allocates_once_and_running_never() {
     }
 }
 
+/// Pitfall B42: two ways to run one file.
 #[test]
 fn the_macro_and_the_loader_give_the_same_bits() {
     let arena = Bump::heap(1 << 20).unwrap();
@@ -125,6 +126,7 @@ fn an_arena_that_is_too_small_is_an_error_at_every_size() {
     assert!(needed.is_some());
 }
 
+/// Pitfall B31: a misaligned file is refused, never cast.
 #[test]
 fn every_truncation_and_misalignment_is_refused() {
     let mut arena = Bump::heap(1 << 20).unwrap();

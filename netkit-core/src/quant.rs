@@ -473,6 +473,7 @@ mod tests {
         }
     }
 
+    /// Pitfall B17: ties go away from zero.
     #[test]
     fn means_of_section_12() {
         for (values, mean) in [

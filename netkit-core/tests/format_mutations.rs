@@ -144,6 +144,7 @@ fn extremes(good: u32) -> impl Iterator<Item = u32> {
     EXTREMES.into_iter().chain([good.wrapping_sub(1), good.wrapping_add(1), good.wrapping_neg()])
 }
 
+/// Pitfall B34: dimensions, counts and lengths at which products and sums wrap.
 #[test]
 fn every_word_may_be_extreme() {
     let mut files = small_files();

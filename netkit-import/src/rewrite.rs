@@ -325,6 +325,7 @@ mod tests {
 
     const RELU: Op = Op::Activation(Activation::Relu);
 
+    /// Pitfall B09: the old bias is scaled too.
     #[test]
     fn a_batch_norm_scales_weights_and_the_old_bias() {
         // gamma −2, beta 3, mean 0.5, variance 0.25, epsilon 1e-3; bias 1.

@@ -188,6 +188,7 @@ mod tests {
         assert_eq!(axis, Axis { start: 2, end: 2, output: 8 });
     }
 
+    /// Pitfall B04: a window of nothing but padding.
     #[test]
     fn ceil_mode_drops_the_window_that_starts_in_the_padding() {
         let pads = Pads::Explicit { start: 2, end: 2 };

@@ -125,6 +125,7 @@ fn every_width_agrees_with_the_reference() {
     });
 }
 
+/// Pitfall B06: output channel `c · m + j` reads input channel `c`.
 #[test]
 fn multipliers_read_the_channel_they_belong_to() {
     on_each_isa(|kernels| {

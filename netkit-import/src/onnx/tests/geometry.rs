@@ -18,6 +18,7 @@ fn ramp(count: usize) -> Vec<f32> {
     (1..=count).map(|value| value as f32).collect()
 }
 
+/// Pitfall B01: padding that does not ask for the stride.
 #[test]
 fn same_upper_and_same_lower_differ_with_a_stride() {
     for (auto_pad, expected) in
@@ -33,6 +34,7 @@ fn same_upper_and_same_lower_differ_with_a_stride() {
     }
 }
 
+/// Pitfall B03: the output of SAME is the input over the stride, rounded up.
 #[test]
 fn same_padding_rounds_the_output_up() {
     let attributes = [("auto_pad", "SAME_UPPER".into()), ("strides", [2, 2].into())];
@@ -183,6 +185,7 @@ fn global_pools_are_windows_as_large_as_the_map() {
     assert_eq!(agrees(&mean(0)).output.dims(), [1, 3]);
 }
 
+/// Pitfall B06: kernels that are not square.
 #[test]
 fn depthwise_kernels_may_be_uneven() {
     let depthwise = |multiplier: i64, attributes: &[(&str, Attribute)]| {

@@ -44,6 +44,7 @@ fn a_dense_layer_behind_a_flatten_has_its_columns_permuted() {
     assert_eq!(weights[..12], [0.0, 4.0, 8.0, 1.0, 5.0, 9.0, 2.0, 6.0, 10.0, 3.0, 7.0, 11.0]);
 }
 
+/// Pitfall B10: columns behind a flattened map.
 #[test]
 fn every_way_to_flatten_permutes_the_same() {
     let flattened = |build: Build| agrees(&dense(build, "flat", 24, 5, "y").output("y")).model;
@@ -107,6 +108,7 @@ fn a_transposition_before_a_flatten_is_read_not_assumed() {
     agrees(&dense(build, "flat", 24, 5, "y").output("y"));
 }
 
+/// Pitfall B08: a transposition is what its `perm` says, which may be nothing.
 #[test]
 fn a_transposed_weight_is_read_by_its_perm() {
     for (perm, dims) in [([0, 1], [4, 5]), ([1, 0], [5, 4])] {

@@ -335,6 +335,7 @@ fn an_activation_behind_a_max_pool_moves_before_it() {
     assert_eq!(kinds(&agrees(&build)), [LayerKind::Conv2d, LayerKind::MaxPool2d]);
 }
 
+/// Pitfall B12: scalars and empty names are legal.
 #[test]
 fn constants_of_every_spelling() {
     let listed = |tensor| {

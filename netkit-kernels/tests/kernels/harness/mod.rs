@@ -14,8 +14,8 @@ pub(crate) use random::Random;
 
 use netkit_kernels::Kernels;
 
-/// Runs a test on the kernels of every instruction set this machine has, with its slices in every [`Place`]: pitfall
-/// B30, loads and stores past the end of a tail, ends the process at a guard page.
+/// Runs a test on the kernels of every instruction set this machine has, with its slices in every [`Place`]:
+/// Pitfall B30, loads and stores past the end of a tail, ends the process at a guard page.
 pub(crate) fn on_each_isa(test: impl Fn(Kernels)) {
     for kernels in Kernels::all() {
         for place in Place::ALL {
