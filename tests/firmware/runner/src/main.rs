@@ -62,7 +62,9 @@ fn session() -> Result<bool, String> {
             passed &= !options.require_all;
             continue;
         }
-        let built = match build::for_target(target, &options.workloads) {
+        let held: Vec<String> =
+            options.workloads.iter().filter(|workload| target.holds(workload)).cloned().collect();
+        let built = match build::for_target(target, &held) {
             Ok(built) => built,
             Err(message) => {
                 println!("{:<14} FAILED: {message}", target.name);
@@ -71,6 +73,13 @@ fn session() -> Result<bool, String> {
             }
         };
         for (workload, expected) in &expectations {
+            if !target.holds(workload) {
+                println!(
+                    "{:<14} {workload:<20} does not fit into the machine's flash",
+                    target.name
+                );
+                continue;
+            }
             let trial = Trial { target, workload, expected, profile: options.profile };
             match trial.run(&built, counter.as_ref().ok(), &mut measured) {
                 Ok(summary) => println!("{:<14} {workload:<20} {summary}", target.name),

@@ -51,6 +51,11 @@ impl Target {
         }
     }
 
+    /// Whether a workload fits into the machine's flash: 0.9 MiB of float weights do not fit into 512 KiB.
+    pub(crate) fn holds(&self, workload: &str) -> bool {
+        workload != "mnist_cnn" || !matches!(self.memory, "microbit-large" | "mps3-an547")
+    }
+
     /// Whether the standard library is there, and `netkit` is built with it.
     pub(crate) fn has_std(&self) -> bool {
         matches!(self.emulator, Emulator::QemuAarch64 { .. })
