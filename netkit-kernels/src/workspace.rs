@@ -39,6 +39,19 @@ pub(crate) struct Conv2dPlan {
     pub(crate) padded_len: usize,
 }
 
+/// Rows of each block where `rows` are cut into as few blocks of at most `most` as can be, all of about one size. Never
+/// 0, and without a division that could be by 0.
+pub(crate) const fn even_rows(rows: usize, most: usize) -> usize {
+    let blocks = match most {
+        0 => rows,
+        most => rows.div_ceil(most),
+    };
+    match blocks {
+        0 => 1,
+        blocks => rows.div_ceil(blocks),
+    }
+}
+
 /// Columns (or rows) of input that `out` outputs of a window read, padding included.
 const fn extent(out: usize, stride: usize, kernel: usize, dilation: usize) -> usize {
     out.saturating_sub(1).saturating_mul(stride).saturating_add(span(kernel, dilation))
@@ -69,12 +82,12 @@ pub(crate) const fn conv2d_plan(conv: &Conv2d) -> Conv2dPlan {
     };
     let spare = affordable.saturating_sub(span(w.kernel_h, w.dilation_h));
     let stride = if w.stride_h == 0 { 1 } else { w.stride_h };
-    let mut block_rows = 1 + spare / stride;
+    let mut block_rows = (spare / stride).saturating_add(1);
     if block_rows >= w.out_h {
         block_rows = if w.out_h == 0 { 1 } else { w.out_h };
     } else {
         // Blocks of about one size, rather than a short one at the end.
-        block_rows = w.out_h.div_ceil(w.out_h.div_ceil(block_rows));
+        block_rows = even_rows(w.out_h, block_rows);
     }
     let padded_len =
         if padded { row_pitch.saturating_mul(input_rows(conv, block_rows)) } else { 0 };

@@ -1,7 +1,7 @@
 //! Scratch memory of the int8 doors, published by [`workspace`](crate::workspace).
 
 use crate::filter::FilterForm;
-use crate::workspace::PACKS;
+use crate::workspace::{PACKS, even_rows};
 use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Window};
 use netkit_core::pack::{PANEL, RowGroups, Runs};
 
@@ -61,12 +61,12 @@ pub(crate) const fn conv2d_plan_s8(conv: &Conv2d) -> Conv2dPlanS8 {
     };
     // The most rows whose input fits the budget, at least one.
     let affordable = BLOCK_BYTES / if row_pitch == 0 { 1 } else { row_pitch };
-    let mut block_rows = affordable.saturating_sub(span) / stride + 1;
+    let mut block_rows = (affordable.saturating_sub(span) / stride).saturating_add(1);
     if block_rows >= w.out_h {
         block_rows = if w.out_h == 0 { 1 } else { w.out_h };
     } else {
         // Blocks of about one size, rather than a short one at the end.
-        block_rows = w.out_h.div_ceil(w.out_h.div_ceil(block_rows));
+        block_rows = even_rows(w.out_h, block_rows);
     }
     let rows = if gathered { block_rows } else { input_rows(w, block_rows) };
     let block_len = round_up(row_pitch.saturating_mul(rows).saturating_add(SLACK));

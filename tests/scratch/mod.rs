@@ -33,9 +33,25 @@ impl Scratch {
         fs::write(path, content).unwrap();
     }
 
+    /// Adds to the end of a file.
+    pub(crate) fn append(&self, path: &str, content: &str) {
+        let text = fs::read_to_string(self.root.join(path)).unwrap();
+        self.write(path, text + content);
+    }
+
     /// The value of a `netkit` dependency in a manifest.
     pub(crate) fn netkit(more: &str) -> String {
         format!("{{ path = {:?}{more} }}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    /// Where something is that was built with optimisation.
+    pub(crate) fn release(&self, file: &str) -> PathBuf {
+        target().join("release").join(file)
+    }
+
+    /// The bytes of a program that was built with optimisation.
+    pub(crate) fn binary(&self, name: &str) -> Vec<u8> {
+        fs::read(self.release(&format!("{name}{}", std::env::consts::EXE_SUFFIX))).unwrap()
     }
 
     /// Runs cargo in a folder of the workspace.
@@ -43,7 +59,7 @@ impl Scratch {
         Command::new(env!("CARGO"))
             .args(arguments)
             .current_dir(self.root.join(folder))
-            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch-target"))
+            .env("CARGO_TARGET_DIR", target())
             .env("CARGO_TERM_COLOR", "never")
             // Of the test's own build; they would change what is built here.
             .env_remove("RUSTFLAGS")
@@ -60,4 +76,8 @@ impl Scratch {
         assert!(output.status.success(), "cargo {arguments:?} in {folder:?}:\n{err}\n{out}");
         out
     }
+}
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch-target")
 }

@@ -116,10 +116,9 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                 return;
             }
             for (k, offset) in t.depth.clone().zip(&mut list) {
-                let (run, within) = (k / t.runs.len, k % t.runs.len);
-                *offset = run / t.runs.columns * t.runs.row_pitch
-                    + run % t.runs.columns * t.runs.column_pitch
-                    + within;
+                let (run, within) = divide(k, t.runs.len);
+                let (row, column) = divide(run, t.runs.columns);
+                *offset = row * t.runs.row_pitch + column * t.runs.column_pitch + within;
             }
         }
         let list = list.get(..t.depth.len()).unwrap_or(&list);
@@ -134,8 +133,8 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
             }
         }
 
-        let mut column = t.range.start % t.pixels.width;
-        let mut row_start = t.range.start / t.pixels.width * t.pixels.row_step;
+        let (row, mut column) = divide(t.range.start, t.pixels.width);
+        let mut row_start = row * t.pixels.row_step;
         let mut offset = row_start + column * t.pixels.column_step;
         while t.range.end.saturating_sub(t.range.start) >= P {
             let mut pixels = [t.input.as_ptr(); P];
@@ -245,6 +244,15 @@ fn is_sound<S: Simd, const V: usize>(t: &Tiles<'_>) -> bool {
         Some(holds)
     };
     check().unwrap_or(false)
+}
+
+/// Quotient and rest. A divisor of 0, which no sound tile has, gives no panic but 0 and 0.
+#[inline(always)]
+fn divide(dividend: usize, divisor: usize) -> (usize, usize) {
+    match divisor {
+        0 => (0, 0),
+        divisor => (dividend / divisor, dividend % divisor),
+    }
 }
 
 /// Where the tile's channels of its pixel `p` lie in the output, `first` being where those of pixel 0

@@ -107,14 +107,13 @@ fn copy_padded(
             .filter(|&row| row < w.in_h)
             .and_then(|row| input.get(row * in_len..row * in_len + copied));
         let (before, rest) = to.split_at_mut(left);
-        match source {
-            Some(source) => {
-                let (middle, after) = rest.split_at_mut(copied);
+        match (source, rest.split_at_mut_checked(copied)) {
+            (Some(source), Some((middle, after))) => {
                 before.fill(0.0);
                 middle.copy_from_slice(source);
                 after.fill(0.0);
             }
-            None => to.fill(0.0),
+            _ => to.fill(0.0),
         }
     }
 }

@@ -139,14 +139,13 @@ fn copy_rows(
             .filter(|&row| row < w.in_h)
             .and_then(|row| input.get(row * in_len..row * in_len + copied));
         let (before, rest) = to.split_at_mut(left);
-        match source {
-            Some(source) => {
-                let (middle, after) = rest.split_at_mut(copied);
+        match (source, rest.split_at_mut_checked(copied)) {
+            (Some(source), Some((middle, after))) => {
                 before.fill(padding);
                 copy_offset(source, middle);
                 after.fill(padding);
             }
-            None => to.fill(padding),
+            _ => to.fill(padding),
         }
     }
 }
