@@ -59,7 +59,7 @@ def main():
     interpreter = Interpreter(sys.argv[1], num_threads=1)
     interpreter.allocate_tensors()
     source, sink = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
-    # The wrapper's `invoke` checks and forwards; this is what it forwards to.
+    # What the wrapper's `invoke` forwards to. The wrapper itself refuses to run while somebody else holds this.
     invoke = interpreter._interpreter.Invoke
     total, left = operators(interpreter)
     print(json.dumps({"operators": total, "outside": left}), flush=True)
@@ -69,7 +69,7 @@ def main():
             if "input" in question:
                 values = np.frombuffer(bytes.fromhex(question["input"]), source["dtype"])
                 interpreter.set_tensor(source["index"], values.reshape(source["shape"]))
-                interpreter.invoke()
+                invoke()
                 answer = {"output": interpreter.get_tensor(sink["index"]).tobytes().hex()}
             else:
                 answer = {"samples": turn(invoke, question["seconds"])}

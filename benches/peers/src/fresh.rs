@@ -32,8 +32,11 @@ const PROGRAMS: &[Program] = &[
     Program { engine: "netkit", name: Some("fresh_netkit") },
     Program { engine: "ONNX Runtime", name: Some("fresh_onnxruntime") },
     Program { engine: "LiteRT (from Python)", name: None },
+    #[cfg(feature = "tract")]
     Program { engine: "tract", name: Some("fresh_tract") },
+    #[cfg(feature = "rten")]
     Program { engine: "rten", name: Some("fresh_rten") },
+    #[cfg(feature = "burn")]
     Program { engine: "burn", name: Some("fresh_burn") },
 ];
 

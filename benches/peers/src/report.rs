@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::engines::{NETKIT, NETKIT_RUNTIME, is_peer};
+use crate::engines::{NETKIT, NETKIT_RUNTIME, ONNX_RUNTIME, ONNX_RUNTIME_EXACT, is_peer};
 use crate::fresh::Process;
 use crate::model::{DType, Model};
 use crate::peak::Peaks;
@@ -115,14 +115,18 @@ impl Report {
     }
 
     /// Whether every engine that ran gave the expected answers. An engine that fails to run is a note, not a
-    /// disagreement, unless it is netkit.
+    /// disagreement, unless it is netkit. ONNX Runtime may saturate where its exact form shows that the model is the same.
     pub fn agrees(&self) -> bool {
-        let agrees = |(name, outcome): (&&'static str, &Outcome)| match outcome {
-            Outcome::Measured(measured) => measured.agrees,
-            Outcome::Unsupported => true,
-            Outcome::Failed(_) => is_peer(name),
-        };
-        self.rows.iter().all(|row| self.engines.iter().zip(&row.outcomes).all(agrees))
+        self.rows.iter().all(|row| {
+            let exact = row
+                .measured(&self.engines)
+                .any(|(name, measured)| name == ONNX_RUNTIME_EXACT && measured.agrees);
+            self.engines.iter().zip(&row.outcomes).all(|(&name, outcome)| match outcome {
+                Outcome::Measured(measured) => measured.agrees || (name == ONNX_RUNTIME && exact),
+                Outcome::Unsupported => true,
+                Outcome::Failed(_) => is_peer(name),
+            })
+        })
     }
 
     fn summary(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -356,5 +360,22 @@ mod tests {
         assert!(run(vec![measured(1.0, true), Outcome::Failed("no such operator".into())]));
         assert!(!run(vec![measured(1.0, true), measured(1.0, false)]));
         assert!(!run(vec![Outcome::Failed("refused".into()), measured(1.0, true)]));
+    }
+
+    #[test]
+    fn onnx_runtime_may_saturate_where_its_exact_form_agrees() {
+        let run = |engines: [&'static str; 3], outcomes| {
+            let mut report = Report::new(engines.to_vec(), Peaks::default());
+            report.rows.push(row(outcomes));
+            report.agrees()
+        };
+        let engines = [NETKIT, ONNX_RUNTIME, ONNX_RUNTIME_EXACT];
+        let answers = |default, exact| vec![measured(1.0, true), measured(1.0, default), exact];
+        assert!(run(engines, answers(false, measured(2.0, true))));
+        assert!(!run(engines, answers(false, measured(2.0, false))));
+        assert!(!run(engines, answers(false, Outcome::Unsupported)));
+        assert!(!run(engines, answers(true, measured(2.0, false))));
+        // Nobody else may.
+        assert!(!run([NETKIT, "a", ONNX_RUNTIME_EXACT], answers(false, measured(2.0, true))));
     }
 }

@@ -7,11 +7,15 @@ use std::path::PathBuf;
 use crate::measure::Runner;
 use crate::model::{Model, Result};
 
+#[cfg(feature = "burn")]
 pub mod burn;
+#[cfg(feature = "embedded-nn")]
 pub mod embedded_nn;
 pub mod litert;
 pub mod onnxruntime;
+#[cfg(feature = "rten")]
 pub mod rten;
+#[cfg(feature = "tract")]
 pub mod tract;
 
 /// Where the Python side lives.
@@ -37,6 +41,10 @@ pub struct Engine {
 pub const NETKIT: &str = "netkit";
 /// netkit again, the file loaded at run time.
 pub const NETKIT_RUNTIME: &str = "netkit runtime";
+
+pub const ONNX_RUNTIME: &str = "ONNX Runtime";
+/// The same with its slower int8 arithmetic that never saturates; on machines where that makes a difference.
+pub const ONNX_RUNTIME_EXACT: &str = "ONNX Runtime exact";
 
 /// Whether an engine is a peer: ratios to the best peer leave our own out.
 pub fn is_peer(name: &str) -> bool {

@@ -13,12 +13,35 @@ use super::Python;
 use crate::measure::{Local, Runner, Session};
 use crate::model::{DType, Model, Result, Values, nchw_shape, to_nchw, to_nhwc};
 
+/// As users get it.
 pub fn open(python: &Python, model: &Model) -> Result<Option<Box<dyn Runner>>> {
+    open_with(python, model, false)
+}
+
+/// With its slower int8 arithmetic, where it has two: without VNNI, the one that is used by default saturates sums of two
+/// products in 16 bits.
+pub fn open_exact(python: &Python, model: &Model) -> Result<Option<Box<dyn Runner>>> {
+    if model.dtype == DType::Int8 && saturates() {
+        open_with(python, model, true)
+    } else {
+        Ok(None)
+    }
+}
+
+fn saturates() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return !std::arch::is_x86_feature_detected!("avx512vnni")
+        && !std::arch::is_x86_feature_detected!("avxvnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+fn open_with(python: &Python, model: &Model, exact: bool) -> Result<Option<Box<dyn Runner>>> {
     let Some(path) = model.file("onnx") else { return Ok(None) };
     let environment = environment(&python.onnxruntime)?;
     Ok(Some(match model.dtype {
-        DType::F32 => Box::new(Local(Bound::<f32>::new(environment, &path, model)?)),
-        DType::Int8 => Box::new(Local(Bound::<i8>::new(environment, &path, model)?)),
+        DType::F32 => Box::new(Local(Bound::<f32>::new(environment, &path, model, exact)?)),
+        DType::Int8 => Box::new(Local(Bound::<i8>::new(environment, &path, model, exact)?)),
     }))
 }
 
@@ -68,10 +91,11 @@ pub struct Bound<T: Element> {
 }
 
 impl<T: Element> Bound<T> {
-    pub fn new(environment: &Environment, path: &Path, model: &Model) -> Result<Self> {
+    pub fn new(environment: &Environment, path: &Path, model: &Model, exact: bool) -> Result<Self> {
         let session = OrtSession::builder(environment)?
             .with_intra_threads(1)?
             .with_inter_threads(1)?
+            .with_config_entry("session.x64quantprecision", if exact { "1" } else { "0" })?
             .commit_from_file(path)?;
         let input = Tensor::from_array((
             nchw_shape(&model.input_shape),
