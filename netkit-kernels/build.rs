@@ -2,6 +2,8 @@
 //!
 //! No extension of Arm's M profile shows in `cfg(target_feature)` on a stable compiler. What shows is the target's name,
 //! and for ARMv8-M, where the DSP extension is optional, the processor among the compiler's flags.
+//!
+//! And one name for what several conditions of `cfg` say together: that there are kernels which read packed filters.
 
 use std::env;
 
@@ -13,7 +15,9 @@ const WITH_DSP: &[&str] = &["cortex-m33", "cortex-m35p"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-check-cfg=cfg(netkit_micro, netkit_mve, netkit_dsp, netkit_thumb2)");
+    println!(
+        "cargo:rustc-check-cfg=cfg(netkit_packs, netkit_micro, netkit_mve, netkit_dsp, netkit_thumb2)"
+    );
     let target = env::var("TARGET").unwrap_or_default();
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let has = |feature: &str, processors: &[&str]| {
@@ -21,6 +25,17 @@ fn main() {
             || processors.iter().any(|name| flags.contains(&format!("target-cpu={name}")))
     };
     let set = |cfg: &str| println!("cargo:rustc-cfg=netkit_{cfg}");
+    let cfg = |name: &str| env::var(format!("CARGO_CFG_{name}")).unwrap_or_default();
+    let baseline = match cfg("TARGET_ARCH").as_str() {
+        "x86_64" => "sse2",
+        "aarch64" => "neon",
+        "wasm32" => "simd128",
+        _ => "",
+    };
+    let features = cfg("TARGET_FEATURE");
+    if features.split(',').any(|feature| feature == baseline) && cfg("NETKIT_ISA") != "scalar" {
+        set("packs");
+    }
     // Microcontrollers, whose kernels are in `micro`.
     if target.starts_with("thumb") || target.starts_with("riscv32") {
         set("micro");

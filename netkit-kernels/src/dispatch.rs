@@ -1,7 +1,11 @@
 //! Which kernels run: a handle for each instruction set, and the choice among those present.
 
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use crate::isa::Simd128;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use crate::isa::{Avx2, Avx512, Avx512Vnni, AvxVnni, Sse2};
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+use crate::isa::{Dotprod, Neon};
 use crate::isa::{Isa, Scalar};
 use crate::simd::Kernel;
 use crate::simd_s8::KernelS8;
@@ -29,6 +33,12 @@ pub(crate) enum Choice {
     Avx512(Avx512),
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Avx512Vnni(Avx512Vnni),
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    Neon(Neon),
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    Dotprod(Dotprod),
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Simd128(Simd128),
 }
 
 impl Kernels {
@@ -64,6 +74,12 @@ impl Kernels {
             Isa::Avx512 => Avx512::detect().map(Choice::Avx512),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx512Vnni => Avx512Vnni::detect().map(Choice::Avx512Vnni),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Isa::Neon => Neon::detect().map(Choice::Neon),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Isa::Dotprod => Dotprod::detect().map(Choice::Dotprod),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Isa::Simd128 => Simd128::detect().map(Choice::Simd128),
             #[allow(unreachable_patterns, reason = "not reached where every set has its arm above")]
             _ => None,
         };
@@ -91,20 +107,21 @@ impl Kernels {
             Choice::Avx512(_) => Isa::Avx512,
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Choice::Avx512Vnni(_) => Isa::Avx512Vnni,
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Choice::Neon(_) => Isa::Neon,
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Choice::Dotprod(_) => Isa::Dotprod,
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Choice::Simd128(_) => Isa::Simd128,
         }
     }
 
     /// The strongest set that `for_isa` finds; a constant without `std`.
     #[inline]
     fn strongest() -> Self {
-        #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar")))]
-        {
-            let strongest_first =
-                [Isa::Avx512Vnni, Isa::Avx512, Isa::AvxVnni, Isa::Avx2, Isa::Sse2];
-            for isa in strongest_first {
-                if let Some(kernels) = Self::for_isa(isa) {
-                    return kernels;
-                }
+        for &isa in STRONGEST_FIRST {
+            if let Some(kernels) = Self::for_isa(isa) {
+                return kernels;
             }
         }
         Self { choice: Choice::Scalar(Scalar) }
@@ -134,6 +151,12 @@ impl Kernels {
             Choice::Avx512(token) => token.call(kernel),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Choice::Avx512Vnni(token) => token.avx512().call(kernel),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Choice::Neon(token) => token.call(kernel),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Choice::Dotprod(token) => token.neon().call(kernel),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Choice::Simd128(token) => token.call(kernel),
         }
     }
 
@@ -153,9 +176,28 @@ impl Kernels {
             Choice::Avx512(token) => token.call(kernel),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Choice::Avx512Vnni(token) => token.call(kernel),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Choice::Neon(token) => token.call(kernel),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Choice::Dotprod(token) => token.call(kernel),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Choice::Simd128(token) => token.call(kernel),
         }
     }
 }
+
+/// The instruction sets of this architecture that [`Kernels::strongest`] asks for.
+const STRONGEST_FIRST: &[Isa] = if cfg!(netkit_isa = "scalar") {
+    &[]
+} else if cfg!(target_arch = "x86_64") {
+    &[Isa::Avx512Vnni, Isa::Avx512, Isa::AvxVnni, Isa::Avx2, Isa::Sse2]
+} else if cfg!(target_arch = "aarch64") {
+    &[Isa::Dotprod, Isa::Neon]
+} else if cfg!(target_arch = "wasm32") {
+    &[Isa::Simd128]
+} else {
+    &[]
+};
 
 /// The machine is asked once; the answer is an index into [`Isa::ALL`].
 #[cfg(all(feature = "std", not(netkit_isa = "scalar")))]

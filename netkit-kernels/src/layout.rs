@@ -5,7 +5,7 @@
 ///
 /// Generated code holds a filter in both forms and lets the target's compiler choose. The choice is made when this crate
 /// is compiled, so that no configuration is asked for in the user's crate.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar")))]
+#[cfg(netkit_packs)]
 #[macro_export]
 macro_rules! layout {
     (panels { $($panels:tt)* } file { $($file:tt)* }) => { $($panels)* };
@@ -16,7 +16,7 @@ macro_rules! layout {
 ///
 /// Generated code holds a filter in both forms and lets the target's compiler choose. The choice is made when this crate
 /// is compiled, so that no configuration is asked for in the user's crate.
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar"))))]
+#[cfg(not(netkit_packs))]
 #[macro_export]
 macro_rules! layout {
     (panels { $($panels:tt)* } file { $($file:tt)* }) => { $($file)* };

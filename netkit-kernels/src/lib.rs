@@ -52,13 +52,15 @@
 //! 1. A token in [`isa`] and a variant of [`Isa`]: `detect` tests *every* feature the kernels are
 //!    compiled with.
 //! 2. A variant of `Choice` in `dispatch.rs`; the compiler lists the matches that miss it. Put it into
-//!    `strongest` and, if weights are packed for it, into `PACKS` of `workspace.rs`.
+//!    `STRONGEST_FIRST` and, if it is an architecture's first, among the baselines of `build.rs`: weights
+//!    are then packed for it.
 //! 3. `arch/<architecture>/<set>.rs`: `Simd` for the token. `TILE_PIXELS` are the most accumulators the
 //!    registers hold beside the weights of one step; `call` is a function with the set's
 //!    `#[target_feature]`. `max`, `min` and `select_greater` must treat NaN as `simd.rs` says.
 //! 4. `arch/<architecture>/<set>_s8.rs`: `SimdS8` for the token; an instruction set that adds nothing to
 //!    float arithmetic has only this.
-//! 5. Nothing for the tests: `tests/` runs every kernel on each of [`Kernels::all`].
+//! 5. Nothing for the tests: `tests/` runs every kernel on each of [`Kernels::all`]. A machine that has the
+//!    set, if CI's has not, goes into `tests/emulated/run.sh`.
 #![no_std]
 
 #[cfg(target_endian = "big")]

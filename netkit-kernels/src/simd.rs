@@ -1,5 +1,7 @@
 //! The operations generic kernels are written over: only those some kernel here uses.
 
+use crate::arch::tile_f32::step;
+
 /// A kernel written once for every instruction set.
 ///
 /// `run` is inlined into a function compiled with the features of `S`; so must be everything it calls
@@ -32,6 +34,10 @@ pub(crate) trait Simd: Copy {
 
     /// Whether weights in file order are read where they lie instead of being packed a panel at a time.
     const READS_FILE_ORDER: bool = false;
+
+    /// Steps of the depth that a tile takes at once: 1, or, where a product with any one lane of a vector is an
+    /// instruction, `LANES`.
+    const TAPS_AT_ONCE: usize = 1;
 
     /// Runs a kernel in a function of its own, compiled with this set's features.
     fn call<K: Kernel>(self, kernel: K) -> K::Output;
@@ -84,6 +90,25 @@ pub(crate) trait Simd: Copy {
         for (sum, weight) in sums.iter_mut().zip(weights) {
             *sum = self.mul_add(x, *weight, *sum);
         }
+    }
+
+    /// [`TAPS_AT_ONCE`](Self::TAPS_AT_ONCE) steps of the depth, one after the other: of each the weights are a row of
+    /// each panel, `panel_pitch` floats apart, and the tap of pixel `p` is at `pixels[p] + offset`.
+    ///
+    /// # Safety
+    /// Every row exists in each of the `V` vectors' panels, and every tap in each pixel.
+    #[inline(always)]
+    unsafe fn mul_add_taps<const P: usize, const V: usize>(
+        self,
+        weights: *const f32,
+        panel_pitch: usize,
+        pixels: &[*const f32; P],
+        offset: usize,
+        sums: &mut [[Self::Vector; V]; P],
+    ) {
+        const { assert!(Self::TAPS_AT_ONCE == 1) };
+        // SAFETY: the caller vouches for the step.
+        unsafe { step(self, weights, panel_pitch, pixels, offset, sums) };
     }
 
     /// `a > b ? a : b`

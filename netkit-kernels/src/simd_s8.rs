@@ -1,5 +1,6 @@
 //! The operations int8 kernels are written over: dot products of four, requantization, narrowing.
 
+use crate::arch::tile_s8::unrolled;
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
 
@@ -31,9 +32,10 @@ impl<S: SimdS8, K: KernelS8> KernelOn<S> for K {
 /// Sums of `LANES` output channels in 32 bits, and what goes in and comes out of them. Implemented by
 /// the tokens of [`isa`](crate::isa).
 ///
-/// Inputs are bytes `x + 128`, unsigned: the dot-product instructions of x86-64 multiply unsigned with
-/// signed bytes, and where there are none, splitting unsigned bytes into 16-bit halves is cheaper.
-/// [`INPUT_OFFSET`] leaves the sum again through the weights' sums, which packed filters carry.
+/// Inputs are bytes `x + INPUT_OFFSET`. With [`INPUT_OFFSET`] they are unsigned: the dot-product instructions of
+/// x86-64 multiply unsigned with signed bytes, and where there are none, splitting unsigned bytes into 16-bit halves is
+/// cheaper. Those of Arm multiply signed bytes, and the offset is 0. It leaves the sum again through the weights' sums,
+/// which packed filters carry.
 ///
 /// Nothing here saturates on the way; the results are those of [`netkit_core::quant`] to the last bit.
 pub(crate) trait SimdS8: Copy {
@@ -60,6 +62,12 @@ pub(crate) trait SimdS8: Copy {
 
     /// Whether weights in file order are read where they lie instead of being packed.
     const READS_FILE_ORDER: bool = false;
+
+    /// Added to an int8 input to make it a byte as this set reads it.
+    const INPUT_OFFSET: i32 = INPUT_OFFSET;
+
+    /// Groups of a run that a tile takes at once: 1, or as many as [`dot_groups`](Self::dot_groups) does.
+    const GROUPS_AT_ONCE: usize = 1;
 
     /// Runs a kernel in a function of its own, compiled with this set's features.
     fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output;
@@ -109,6 +117,24 @@ pub(crate) trait SimdS8: Copy {
     /// Adds to each lane its four products.
     fn dot(self, sums: Self::Sums, inputs: Self::Inputs, weights: Self::Weights) -> Self::Sums;
 
+    /// Adds to the sums of `P` pixels the products of [`GROUPS_AT_ONCE`](Self::GROUPS_AT_ONCE) groups: inputs from
+    /// `pixels[p] + offset` on, weights of vector `v` from `weights[v]` on, [`GROUP_BYTES`] from one group to the next.
+    ///
+    /// # Safety
+    /// Each pixel is valid for reading that many groups, and so are the weights.
+    #[inline(always)]
+    unsafe fn dot_groups<const P: usize, const V: usize>(
+        self,
+        pixels: &[*const u8; P],
+        offset: usize,
+        weights: &[*const i8; V],
+        sums: &mut [[Self::Sums; V]; P],
+    ) {
+        const { assert!(Self::GROUPS_AT_ONCE == 1) };
+        // SAFETY: the caller vouches for the group.
+        unsafe { dot_group(self, pixels, offset, weights, sums) };
+    }
+
     /// Prepares the first `LANES` multipliers.
     fn scales(self, multipliers: &[Multiplier; PANEL]) -> Self::Scales;
 
@@ -137,6 +163,29 @@ pub(crate) trait SimdS8: Copy {
     unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8);
 }
 
+/// Adds to the sums of `P` pixels the products of one group.
+///
+/// # Safety
+/// Each pixel is valid for reading 4 bytes at `offset`, and the weights `4 · LANES`.
+#[inline(always)]
+pub(crate) unsafe fn dot_group<S: SimdS8, const P: usize, const V: usize>(
+    simd: S,
+    pixels: &[*const u8; P],
+    offset: usize,
+    weights: &[*const i8; V],
+    sums: &mut [[S::Sums; V]; P],
+) {
+    unrolled!(v < V {
+        // SAFETY: the caller vouches for the weights.
+        let w = unsafe { simd.load_weights(weights[v]) };
+        unrolled!(p < P {
+            // SAFETY: the caller vouches for the pixel.
+            let x = unsafe { simd.splat_inputs(pixels[p].wrapping_add(offset)) };
+            sums[p][v] = simd.dot(sums[p][v], x, w);
+        });
+    });
+}
+
 /// Whether a multiplier is below one half and above 2^−30, as those of trained layers are.
 ///
 /// Then, and if sums are within ±2^30, both roundings of a rescaling fit 32 bits on the way, and there
@@ -150,10 +199,10 @@ pub(crate) const fn moderate(multiplier: Multiplier) -> bool {
 pub(crate) const MODERATE_SUM: u32 = 1 << 30;
 
 /// Added to an int8 input to make it an unsigned byte.
-pub(crate) const INPUT_OFFSET: i32 = 128;
+const INPUT_OFFSET: i32 = 128;
 
-/// An int8 input as kernels read it.
+/// An int8 input as the kernels of a set read it.
 #[inline(always)]
-pub(crate) const fn offset_input(x: i8) -> u8 {
-    x as u8 ^ 0x80
+pub(crate) const fn offset_input<S: SimdS8>(x: i8) -> u8 {
+    (x as u8).wrapping_add(S::INPUT_OFFSET as u8)
 }

@@ -14,8 +14,7 @@ pub use crate::workspace_s8::{conv2d_s8, dense_s8, depthwise_conv2d_s8};
 pub const ALIGNMENT: usize = 64;
 
 /// Whether this build has kernels that pack weights in file order a panel at a time.
-pub(crate) const PACKS: bool =
-    cfg!(all(target_arch = "x86_64", target_feature = "sse2", not(netkit_isa = "scalar")));
+pub(crate) const PACKS: bool = cfg!(netkit_packs);
 
 /// Rows of the filter matrix packed at once from file order; partial sums wait in the output.
 pub(crate) const DEPTH_BLOCK: usize = 256;

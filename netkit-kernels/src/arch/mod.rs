@@ -3,6 +3,8 @@
 //! Only here and in `micro`, its counterpart for microcontrollers (and nowhere in
 //! [`generic`](crate::generic)), is `unsafe` allowed.
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+mod aarch64;
 pub(crate) mod add_s8;
 #[cfg(any(netkit_dsp, netkit_thumb2, netkit_mve))]
 pub(crate) mod arm;
@@ -15,5 +17,7 @@ mod scalar_s8;
 pub(crate) mod store_s8;
 pub(crate) mod tile_f32;
 pub(crate) mod tile_s8;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;

@@ -143,7 +143,7 @@ impl SimdS8 for Scalar {
                 // SAFETY: the caller vouches for 16 readable bytes of each row.
                 let x = unsafe { row.wrapping_add(j).read() };
                 // SAFETY: the caller vouches for 64 writable bytes.
-                unsafe { to.wrapping_add(4 * j + i).write(offset_input(x)) };
+                unsafe { to.wrapping_add(4 * j + i).write(offset_input::<Scalar>(x)) };
             }
         }
     }

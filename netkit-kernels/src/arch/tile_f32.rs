@@ -5,6 +5,7 @@
 //! the products are added in the order of the depth, whatever the tile: so neither the tile's size nor
 //! where the weights come from shows in the result.
 
+use super::tile_s8::unrolled;
 use crate::generic::activation::apply_simple;
 use crate::simd::{Kernel, Simd};
 use core::ops::Range;
@@ -324,7 +325,7 @@ fn store_part<S: Simd>(simd: S, t: &mut Tiles<'_>, first: usize, rows: &mut [f32
 /// The row exists in every panel of the tile, and the tap for every pixel: what [`is_sound`] checks for
 /// rows of the depth and the taps of its runs.
 #[inline(always)]
-unsafe fn step<S: Simd, const P: usize, const V: usize>(
+pub(crate) unsafe fn step<S: Simd, const P: usize, const V: usize>(
     simd: S,
     weights: *const f32,
     panel_pitch: usize,
@@ -338,6 +339,17 @@ unsafe fn step<S: Simd, const P: usize, const V: usize>(
         let from = weights.wrapping_add(lane / PANEL * panel_pitch + lane % PANEL);
         // SAFETY: the caller vouches for the row in each panel; LANES divides PANEL.
         *w = unsafe { simd.load_pointer(from) };
+    }
+    if S::TAPS_AT_ONCE > 1 {
+        // Loops of both kinds of steps are too much for the compiler to unroll both.
+        unrolled!(p < P {
+            // SAFETY: the caller vouches for the tap.
+            let x = simd.splat(unsafe { *pixels[p].wrapping_add(offset) });
+            unrolled!(v < V {
+                sums[p][v] = simd.mul_add(x, w[v], sums[p][v]);
+            });
+        });
+        return;
     }
     for (pixel, sums) in pixels.iter().zip(sums) {
         // SAFETY: the caller vouches for the tap.
@@ -363,7 +375,14 @@ fn accumulate<S: Simd, const P: usize, const V: usize>(
     while k < t.depth.end {
         let len = (run - within).min(t.depth.end - k);
         let first = row * t.runs.row_pitch + column * t.runs.column_pitch + within;
-        for offset in first..first + len {
+        let (mut offset, end) = (first, first + len);
+        while S::TAPS_AT_ONCE > 1 && end - offset >= S::TAPS_AT_ONCE {
+            // SAFETY: as below, of as many steps.
+            unsafe { simd.mul_add_taps(weights, t.panel_pitch, pixels, offset, &mut acc) };
+            weights = weights.wrapping_add(S::TAPS_AT_ONCE * PANEL);
+            offset += S::TAPS_AT_ONCE;
+        }
+        for offset in offset..end {
             // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and
             // `offset` is one of the taps of run (row, column).
             unsafe { step(simd, weights, t.panel_pitch, pixels, offset, &mut acc) };

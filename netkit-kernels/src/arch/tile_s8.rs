@@ -4,7 +4,7 @@
 //! Sums stay in registers over the whole depth. Each step loads four weights of every channel once and
 //! broadcasts four input bytes of each pixel.
 
-use crate::simd_s8::{KernelS8, SimdS8};
+use crate::simd_s8::{KernelS8, SimdS8, dot_group};
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 
 /// Where the groups of a pixel lie relative to its first: `rows · columns` runs of `groups` times four
@@ -49,17 +49,17 @@ impl GroupRuns {
 /// The body once for each `p` below `P`, at most 14. A loop this long the compiler leaves a loop, and
 /// arrays that it indexes with a variable in memory.
 macro_rules! unrolled {
-    ($p:ident < $n:ident $body:block) => {
+    ($p:ident < $n:tt $body:block) => {
         $crate::arch::tile_s8::unrolled!($p < $n $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
     };
-    ($p:ident < $n:ident $body:block $($k:literal)+) => {
+    ($p:ident < $n:tt $body:block $($k:literal)+) => {
         $(if $k < $n {
             let $p = $k;
             $body
         })+
     };
 }
-pub(super) use unrolled;
+pub(crate) use unrolled;
 
 /// The sums of `P` pixels in a row and `V` vectors of channels.
 ///
@@ -101,7 +101,11 @@ impl<const P: usize, const V: usize> KernelS8 for SumsOf<'_, P, V> {
             // SAFETY: `start` has V · LANES values.
             start[v] = unsafe { simd.load_sums(tile.start.as_ptr().wrapping_add(v * S::LANES)) };
         });
-        let acc: [[S::Sums; V]; P] = accumulate(simd, &tile, &weights, start);
+        let acc: [[S::Sums; V]; P] = if S::GROUPS_AT_ONCE > 1 {
+            accumulate_groups(simd, &tile, weights, start)
+        } else {
+            accumulate(simd, &tile, &weights, start)
+        };
         let sums = tile.sums.as_mut_ptr();
         unrolled!(p < P {
             unrolled!(v < V {
@@ -183,6 +187,48 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
             base = base.wrapping_add(column_pitch);
         }
         row_base = row_base.wrapping_add(row_pitch);
+    }
+    acc
+}
+
+/// [`accumulate`], several groups at a time where a run has as many, on a machine that has a register for the address of
+/// every pixel.
+#[inline(always)]
+fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
+    simd: S,
+    tile: &TileS8<'_>,
+    mut weights: [*const i8; V],
+    start: [S::Sums; V],
+) -> [[S::Sums; V]; P] {
+    let GroupRuns { rows, row_pitch, columns, column_pitch, groups } = tile.runs;
+    let mut pixels = [tile.input.as_ptr(); P];
+    unrolled!(p < P {
+        pixels[p] = pixels[p].wrapping_add(p * tile.step);
+    });
+    let mut acc = [start; P];
+    for row in 0..rows {
+        for column in 0..columns {
+            let mut offset = row * row_pitch + column * column_pitch;
+            let mut left = groups;
+            while left >= S::GROUPS_AT_ONCE {
+                // SAFETY: `weights` checked that each panel holds all groups of all runs, `reaches` that the runs of
+                // each pixel lie in the input.
+                unsafe { simd.dot_groups(&pixels, offset, &weights, &mut acc) };
+                unrolled!(v < V {
+                    weights[v] = weights[v].wrapping_add(S::GROUPS_AT_ONCE * GROUP_BYTES);
+                });
+                offset += S::GROUPS_AT_ONCE * GROUP;
+                left -= S::GROUPS_AT_ONCE;
+            }
+            for _ in 0..left {
+                // SAFETY: as above.
+                unsafe { dot_group(simd, &pixels, offset, &weights, &mut acc) };
+                unrolled!(v < V {
+                    weights[v] = weights[v].wrapping_add(GROUP_BYTES);
+                });
+                offset += GROUP;
+            }
+        }
     }
     acc
 }

@@ -3,7 +3,7 @@
 
 use crate::arch::store_s8::{Channels, StoreS8};
 use crate::arch::tile_s8::{GroupRuns, SumsOf, TileS8};
-use crate::simd_s8::{INPUT_OFFSET, SimdS8};
+use crate::simd_s8::SimdS8;
 use core::ops::Range;
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::{Multiplier, OutputStage};
@@ -104,7 +104,14 @@ impl BlockS8<'_> {
         let lane = channels.start % PANEL;
         let mut start = Aligned([0; 4 * PANEL]);
         let bias = bias.get(channels.clone()).unwrap_or(&[]);
-        starts(panels, self.runs.panel_stride(), self.input_zero_point, bias, lane, &mut start.0);
+        starts::<S>(
+            panels,
+            self.runs.panel_stride(),
+            self.input_zero_point,
+            bias,
+            lane,
+            &mut start.0,
+        );
         let multipliers = multipliers.get(channels.clone()).unwrap_or(&[]);
         let taps = self.runs.taps();
         let finish = Channels::<S, V>::new(simd, multipliers, &start.0, taps, self.stage);
@@ -155,7 +162,7 @@ impl BlockS8<'_> {
 /// `panels` are those of the channels of `bias`, `pitch` bytes from one to the next, and the first
 /// channel's lane is `lane`.
 #[inline(always)]
-pub(crate) fn starts(
+pub(crate) fn starts<S: SimdS8>(
     panels: &[i8],
     pitch: usize,
     input_zero_point: i32,
@@ -163,7 +170,7 @@ pub(crate) fn starts(
     lane: usize,
     start: &mut [i32],
 ) {
-    let offset = input_zero_point.wrapping_add(INPUT_OFFSET);
+    let offset = input_zero_point.wrapping_add(S::INPUT_OFFSET);
     let mut lane = lane;
     let (mut bias, mut start) = (bias, start);
     for panel in panels.chunks(pitch.max(1)) {

@@ -67,9 +67,9 @@ impl KernelS8 for Conv2dS8<'_> {
             let end = (row + plan.block_rows).min(self.rows.end);
             let rows = row..end;
             if plan.gathered {
-                gather(&self.conv, &plan, self.input, self.input_zero_point, rows, bytes);
+                gather::<S>(&self.conv, &plan, self.input, self.input_zero_point, rows, bytes);
             } else {
-                copy_rows(&self.conv, &plan, self.input, self.input_zero_point, rows, bytes);
+                copy_rows::<S>(&self.conv, &plan, self.input, self.input_zero_point, rows, bytes);
             }
             let here = ((end - row) * row_len).min(output.len());
             let (now, rest) = output.split_at_mut(here);
@@ -104,21 +104,21 @@ impl KernelS8 for Conv2dS8<'_> {
 
 /// The zero point as an input byte: what padding is made of.
 #[inline(always)]
-pub(crate) fn padding_byte(zero_point: i32) -> u8 {
-    offset_input(zero_point as i8)
+pub(crate) fn padding_byte<S: SimdS8>(zero_point: i32) -> u8 {
+    offset_input::<S>(zero_point as i8)
 }
 
-/// Copies a stretch of input as unsigned bytes.
+/// Copies a stretch of input as the bytes that kernels read.
 #[inline(always)]
-pub(crate) fn copy_offset(from: &[i8], to: &mut [u8]) {
+pub(crate) fn copy_offset<S: SimdS8>(from: &[i8], to: &mut [u8]) {
     for (to, &from) in to.iter_mut().zip(from) {
-        *to = offset_input(from);
+        *to = offset_input::<S>(from);
     }
 }
 
 /// The input rows that output rows `rows` read, with the padding they reach into.
 #[inline(always)]
-fn copy_rows(
+fn copy_rows<S: SimdS8>(
     conv: &Conv2d,
     plan: &Conv2dPlanS8,
     input: &[i8],
@@ -127,7 +127,7 @@ fn copy_rows(
     block: &mut [u8],
 ) {
     let w = &conv.window;
-    let padding = padding_byte(zero_point);
+    let padding = padding_byte::<S>(zero_point);
     let first = rows.start * w.stride_h;
     let count = input_rows(w, rows.len());
     let in_len = w.in_w * conv.in_channels;
@@ -142,7 +142,7 @@ fn copy_rows(
         match (source, rest.split_at_mut_checked(copied)) {
             (Some(source), Some((middle, after))) => {
                 before.fill(padding);
-                copy_offset(source, middle);
+                copy_offset::<S>(source, middle);
                 after.fill(padding);
             }
             _ => to.fill(padding),
@@ -152,7 +152,7 @@ fn copy_rows(
 
 /// The one input pixel of each output pixel of a 1×1 kernel.
 #[inline(always)]
-fn gather(
+fn gather<S: SimdS8>(
     conv: &Conv2d,
     plan: &Conv2dPlanS8,
     input: &[i8],
@@ -161,7 +161,7 @@ fn gather(
     block: &mut [u8],
 ) {
     let w = &conv.window;
-    let padding = padding_byte(zero_point);
+    let padding = padding_byte::<S>(zero_point);
     let channels = conv.in_channels;
     let in_len = w.in_w * channels;
     let whole_rows = w.stride_w == 1 && w.pad_left == 0 && w.out_w == w.in_w;
@@ -172,7 +172,7 @@ fn gather(
             .and_then(|row| input.get(row * in_len..(row + 1) * in_len));
         match source {
             None => to.fill(padding),
-            Some(source) if whole_rows => copy_offset(source, to),
+            Some(source) if whole_rows => copy_offset::<S>(source, to),
             Some(source) => {
                 for (column, to) in to.chunks_exact_mut(channels.max(1)).enumerate() {
                     let pixel = (column * w.stride_w)
@@ -180,7 +180,7 @@ fn gather(
                         .filter(|&column| column < w.in_w)
                         .and_then(|column| source.get(column * channels..(column + 1) * channels));
                     match pixel {
-                        Some(pixel) => copy_offset(pixel, to),
+                        Some(pixel) => copy_offset::<S>(pixel, to),
                         None => to.fill(padding),
                     }
                 }

@@ -47,7 +47,7 @@ impl KernelS8 for DenseS8<'_> {
         let Dense { rows, in_features, out_features } = self.dense;
         let split = dense_block_len(&self.dense).min(self.scratch.len());
         let (bytes, panels) = self.scratch.split_at_mut(split);
-        copy_offset(self.input, bytes);
+        copy_offset::<S>(self.input, bytes);
         let packed_runs = Runs::of_dense(&self.dense);
         let mut block = BlockS8 {
             input: bytes,

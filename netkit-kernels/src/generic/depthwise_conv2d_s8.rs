@@ -212,7 +212,7 @@ impl DepthwiseConv2dS8<'_> {
         let panel = t.weights.get(local / PANEL * panel_pitch..).unwrap_or(&[]);
         let mut start = Aligned([0; 4 * PANEL]);
         let bias = self.bias.get(t.channels.clone()).unwrap_or(&[]);
-        starts(panel, panel_pitch, self.input_zero_point, bias, lane, &mut start.0);
+        starts::<S>(panel, panel_pitch, self.input_zero_point, bias, lane, &mut start.0);
         let multipliers = self.multipliers.get(t.channels.clone()).unwrap_or(&[]);
         let finish = Channels::<S, V>::new(simd, multipliers, &start.0, w.taps(), self.stage);
         let width = V * S::LANES;

@@ -187,7 +187,7 @@ fn padding_is_real_zero() {
 fn random_layers_equal_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(5);
-        for _ in 0..1000 {
+        for _ in 0..random_cases(1000) {
             let (in_channels, out_channels) = (1 + random.below(20), 1 + random.below(40));
             let conv = Conv2d { window: any_window(random), in_channels, out_channels };
             check(kernels, conv, random.next());

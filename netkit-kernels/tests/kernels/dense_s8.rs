@@ -99,7 +99,7 @@ fn extreme_vectors_do_not_saturate() {
 fn random_layers_equal_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(5);
-        for _ in 0..3000 {
+        for _ in 0..random_cases(3000) {
             let dense = Dense {
                 rows: random.choose(&[1, 1, 2, 5]),
                 in_features: 1 + random.below(130),

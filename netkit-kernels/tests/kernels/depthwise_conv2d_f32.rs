@@ -145,7 +145,7 @@ fn multipliers_read_the_channel_they_belong_to() {
 fn any_geometry_agrees_with_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(4);
-        for _ in 0..200 {
+        for _ in 0..random_cases(200) {
             let (window, channels) = (any_window(random), 1 + random.below(70));
             let conv =
                 DepthwiseConv2d { window, channels, multiplier: random.choose(&[1, 1, 1, 2]) };

@@ -124,7 +124,7 @@ fn dilation_and_unequal_strides_equal_the_reference() {
 fn random_layers_equal_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(5);
-        for _ in 0..1000 {
+        for _ in 0..random_cases(1000) {
             let (channels, multiplier) = (1 + random.below(40), random.choose(&[1, 1, 1, 2, 5]));
             let window = any_window(random);
             check(kernels, DepthwiseConv2d { window, channels, multiplier }, random.next());

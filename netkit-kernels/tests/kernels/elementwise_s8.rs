@@ -16,7 +16,7 @@ fn quant(random: &mut Random) -> Quant {
 fn sums_equal_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(1);
-        for round in 0..2000 {
+        for round in 0..random_cases(2000) {
             let len = random.below(if round % 10 == 0 { 600 } else { 150 });
             let (left, right, output) = (quant(random), quant(random), quant(random));
             let activation = random.choose(&ACTIVATIONS[..3]);
@@ -54,7 +54,7 @@ fn every_sum_equals_the_reference() {
 fn softmax_equals_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(2);
-        for round in 0..2000 {
+        for round in 0..random_cases(2000) {
             let len = match round {
                 0 => 0,
                 1 => SoftmaxStage::MAX_LEN,

@@ -26,7 +26,17 @@ fn touching_a_guard_page_ends_the_process() {
     for side in ["before", "behind"] {
         let this = std::env::current_exe().unwrap();
         let test = "guard_pages::touching_a_guard_page_ends_the_process";
-        let output = Command::new(this).args(["--exact", test]).env(TOUCH, side).output().unwrap();
+        // Where this process is emulated, the system cannot start another without being told how.
+        let runner = std::env::var("NETKIT_RUNNER").unwrap_or_default();
+        let mut words = runner.split_whitespace();
+        let mut command = match words.next() {
+            Some(emulator) => Command::new(emulator),
+            None => Command::new(&this),
+        };
+        if !runner.is_empty() {
+            command.args(words).arg(this);
+        }
+        let output = command.args(["--exact", test]).env(TOUCH, side).output().unwrap();
         let signal = output.status.signal();
         // SIGBUS on some systems; AddressSanitizer catches the signal and exits with a report.
         let report = String::from_utf8_lossy(&output.stderr).contains("AddressSanitizer");

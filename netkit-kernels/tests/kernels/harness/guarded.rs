@@ -66,7 +66,10 @@ impl<T: bytemuck::Pod> Guarded<T> {
             #[cfg(all(unix, not(miri)))]
             place => Self::in_pages(len, place, alignment),
             #[cfg(not(all(unix, not(miri))))]
-            _ => Self::on_heap(len, offset),
+            _ => {
+                let _ = alignment;
+                Self::on_heap(len, offset)
+            }
         }
     }
 
