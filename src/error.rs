@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use netkit_core::diag::{Code, Diagnostic};
+use netkit_core::diag::{Code, Diagnostic, Site, Value};
 
 use crate::arena::ArenaError;
 
@@ -16,9 +16,6 @@ pub struct LoadError {
 enum Cause {
     Model(Diagnostic),
     Arena(ArenaError),
-    Misaligned {
-        offset: u64,
-    },
     #[cfg(feature = "mmap")]
     Io(std::io::Error),
 }
@@ -39,17 +36,25 @@ pub enum LoadErrorKind {
 }
 
 impl LoadError {
-    pub(crate) const fn misaligned(offset: u64) -> Self {
-        Self { cause: Cause::Misaligned { offset } }
+    /// The tensor at a byte of the file lies at an address at which its values cannot be read.
+    pub(crate) fn misaligned(offset: u64, address: usize) -> Self {
+        let site = Site::byte(offset);
+        let diagnostic = Diagnostic::new(Code::PayloadAlignment, site)
+            .field("tensor")
+            .found(Value::Bits(address as u64))
+            .expected(Value::Text("a multiple of 4"));
+        diagnostic.into()
     }
 
     /// What kind of failure this is.
     #[must_use]
     pub fn kind(&self) -> LoadErrorKind {
         match &self.cause {
-            Cause::Model(diagnostic) => LoadErrorKind::Model(diagnostic.code),
+            Cause::Model(diagnostic) => match diagnostic.code {
+                Code::PayloadAlignment => LoadErrorKind::Misaligned,
+                code => LoadErrorKind::Model(code),
+            },
             Cause::Arena(error) => LoadErrorKind::Arena(*error),
-            Cause::Misaligned { .. } => LoadErrorKind::Misaligned,
             #[cfg(feature = "mmap")]
             Cause::Io(error) => LoadErrorKind::Io(error.kind()),
         }
@@ -76,7 +81,6 @@ impl LoadError {
     pub fn offset(&self) -> Option<u64> {
         match &self.cause {
             Cause::Model(diagnostic) => diagnostic.site.offset,
-            Cause::Misaligned { offset } => Some(*offset),
             _ => None,
         }
     }
@@ -112,28 +116,14 @@ impl fmt::Display for LoadError {
                 }
             }
             Cause::Arena(error) => error.fmt(f),
-            Cause::Misaligned { offset } => write!(
-                f,
-                "the tensor at byte {offset:#x} of the model does not lie at a multiple of 4 in \
-                 memory; put the model into a buffer aligned to 4 bytes or more, such as \
-                 `netkit::include_model!` makes"
-            ),
             #[cfg(feature = "mmap")]
             Cause::Io(error) => error.fmt(f),
         }
     }
 }
 
-impl core::error::Error for LoadError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match &self.cause {
-            Cause::Model(_) | Cause::Misaligned { .. } => None,
-            Cause::Arena(error) => Some(error),
-            #[cfg(feature = "mmap")]
-            Cause::Io(error) => Some(error),
-        }
-    }
-}
+/// Without a source: what an arena or the system said is in the message already.
+impl core::error::Error for LoadError {}
 
 /// Why a loaded model did not run. Nothing was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

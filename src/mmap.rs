@@ -19,11 +19,16 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Maps a regular file.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
+        // Before opening: a pipe would wait for a writer.
+        let kind = std::fs::metadata(path)?;
+        if kind.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
+        if !kind.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
         if metadata.len() == 0 {
             return Ok(Self { map: None });
         }

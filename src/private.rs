@@ -31,7 +31,7 @@ pub use netkit_kernels::{
     workspace,
 };
 
-/// A window from pairs of height and width.
+/// A window from pairs of height and width. Does not compile where the target cannot compute it.
 #[must_use]
 pub const fn window(
     input: [usize; 2],
@@ -41,7 +41,7 @@ pub const fn window(
     dilation: [usize; 2],
     padding: [usize; 2],
 ) -> Window {
-    Window {
+    let window = Window {
         in_h: input[0],
         in_w: input[1],
         out_h: output[0],
@@ -54,7 +54,9 @@ pub const fn window(
         dilation_w: dilation[1],
         pad_top: padding[0],
         pad_left: padding[1],
-    }
+    };
+    assert!(window.is_computable(), "the maps of this model are too large for this target");
+    window
 }
 
 /// The largest of some sizes; 0 of none.

@@ -82,7 +82,7 @@ fn a_session_allocates_once_and_running_never() {
 
 /// Pitfall B42: two ways to run one file.
 #[test]
-fn the_macro_and_the_loader_give_the_same_bits() {
+fn b42_the_macro_and_the_loader_give_the_same_bits() {
     let arena = Bump::heap(1 << 20).unwrap();
     let mut network = Network::load(FLOAT, &arena).unwrap();
     let mut model = digits::Float::new_boxed();
@@ -128,7 +128,7 @@ fn an_arena_that_is_too_small_is_an_error_at_every_size() {
 
 /// Pitfall B31: a misaligned file is refused, never cast.
 #[test]
-fn every_truncation_and_misalignment_is_refused() {
+fn b31_every_truncation_and_misalignment_is_refused() {
     let mut arena = Bump::heap(1 << 20).unwrap();
     for length in (0..FLOAT.len()).step_by(997).chain(0..400) {
         arena.reset();
@@ -146,7 +146,9 @@ fn every_truncation_and_misalignment_is_refused() {
             Ok(_) => assert_eq!(shift, 4),
             Err(error) => {
                 assert_eq!(error.kind(), LoadErrorKind::Misaligned, "{shift}");
-                assert!(error.to_string().contains("multiple of 4"), "{error}");
+                let text = error.to_string();
+                assert!(text.starts_with("[NK0309] byte 0x"), "{text}");
+                assert!(text.contains("expected a multiple of 4; Put the model"), "{text}");
                 assert!(error.offset().is_some());
             }
         }
@@ -210,6 +212,11 @@ mod mapped {
         let kind = |path: &std::path::Path| Network::open(path, &arena).unwrap_err().kind();
         assert_eq!(kind(&root.join("models/none.nk")), LoadErrorKind::Io(ErrorKind::NotFound));
         assert_eq!(kind(root), LoadErrorKind::Io(ErrorKind::IsADirectory));
+        #[cfg(unix)]
+        assert_eq!(
+            kind(std::path::Path::new("/dev/zero")),
+            LoadErrorKind::Io(ErrorKind::InvalidInput)
+        );
         let empty = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("empty.nk");
         std::fs::write(&empty, []).unwrap();
         assert_eq!(kind(&empty), LoadErrorKind::Model(Code::Empty));

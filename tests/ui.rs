@@ -9,6 +9,8 @@ mod format_network_rules;
 #[path = "../netkit-core/tests/format_rules.rs"]
 mod format_rules;
 
+use netkit_core::diag::Code;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -69,4 +71,99 @@ fn users_see_what_is_wrong() {
 
     let cases = trybuild::TestCases::new();
     cases.compile_fail("tests/ui/*.rs");
+}
+
+/// Rules that no file breaks, so that no program can show them at its path literal, and the tests that do.
+const NOT_OF_A_FILE: [(Code, &str); 3] = [
+    // Where a loader's bytes lie; the macro aligns its own.
+    (Code::PayloadAlignment, "b31_every_truncation_and_misalignment_is_refused"),
+    // Sums of sizes that a host of 64 bits can always hold, since each is capped.
+    (Code::TooLarge, "sizes_that_do_not_fit_the_address_space_are_refused"),
+    // Tables that a caller of `compile` lends; those of the macro grow.
+    (Code::Storage, "storage_that_is_too_small_is_refused"),
+];
+
+/// One error of a `.stderr` file: its first line, and the lines below that are not about the place.
+struct Answer {
+    message: String,
+    hints: Vec<String>,
+    at: String,
+}
+
+/// The errors that the compiler gave for all rules, by code.
+fn answers() -> BTreeMap<String, Vec<Answer>> {
+    let text = fs::read_to_string("tests/ui/rules.stderr").unwrap();
+    let mut answers = BTreeMap::<String, Vec<Answer>>::new();
+    for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {
+        let mut lines = block.lines();
+        let first = lines.next().unwrap();
+        let known = first.strip_prefix("error: broken/").and_then(|rest| rest.split_once(".nk: "));
+        let (file, rest) = known.unwrap_or_else(|| panic!("a follow-on error:\n{block}"));
+        let (message, code) = rest.rsplit_once(" [").unwrap();
+        assert_eq!(code, format!("{file}]"), "a file that breaks another rule:\n{block}");
+        let lines: Vec<&str> = lines.map(str::trim).collect();
+        let hints = lines.iter().filter_map(|line| line.strip_prefix("hint: "));
+        let source = lines.iter().find(|line| line.contains("netkit::model!("));
+        answers.entry(file.to_owned()).or_default().push(Answer {
+            message: message.to_owned(),
+            hints: hints.map(str::to_owned).collect(),
+            at: source.map_or_else(String::new, |line| (*line).to_owned()),
+        });
+    }
+    answers
+}
+
+/// A code that is added has to be added here: to the programs of `tests/ui`, or to the list above.
+#[test]
+fn every_code_has_one_answer_with_its_own_wording_and_hint() {
+    let answers = answers();
+    let elsewhere: BTreeMap<_, _> = NOT_OF_A_FILE.into_iter().collect();
+    let mut titles = BTreeSet::new();
+    let mut explanations = BTreeSet::new();
+    for code in Code::ALL {
+        let name = code.as_str();
+        assert!(
+            titles.insert(code.title()),
+            "{name}: another code has the title {:?}",
+            code.title()
+        );
+        assert!(explanations.insert(code.explanation()), "{name}: another code is explained so");
+        let found = answers.get(name);
+        if elsewhere.contains_key(code) {
+            assert!(found.is_none(), "{name} has an answer in tests/ui after all");
+            continue;
+        }
+        let [only] = found.map_or(&[][..], Vec::as_slice) else {
+            panic!("{name} ({}) has no answer in tests/ui, or several", code.title());
+        };
+        assert!(
+            !only.message.is_empty() && !only.message.contains('{'),
+            "{name}: {}",
+            only.message
+        );
+        assert_eq!(only.hints, Vec::from_iter(code.hint()), "{name}");
+        assert!(
+            only.at.contains(&format!("netkit::model!({name} = \"broken/{name}.nk\");")),
+            "{}",
+            only.at
+        );
+    }
+    for name in answers.keys() {
+        assert!(Code::from_text(name).is_some(), "{name} is no code");
+    }
+    let tests = [
+        "tests/loader.rs",
+        "netkit-core/tests/compile_models.rs",
+        "netkit-core/src/plan/assign.rs",
+    ]
+    .map(|path| fs::read_to_string(path).unwrap())
+    .concat();
+    for (code, test) in NOT_OF_A_FILE {
+        assert!(
+            tests.contains(&format!("#[test]\nfn {test}()"))
+                || tests.contains(&format!("#[test]\n    fn {test}()")),
+            "{}: {test} is gone",
+            code.as_str()
+        );
+    }
 }

@@ -105,8 +105,10 @@ pub fn compile<'a, 's>(
     if !check::cases(file, &graph, sink) {
         return None;
     }
+    let enough_slots = storage.slots.len() >= graph.values().len();
     let Some(plan) = Plan::new(&graph, storage.slots) else {
-        let _ = sink.report(Diagnostic::new(Code::TooLarge, Site::FILE));
+        let code = if enough_slots { Code::TooLarge } else { Code::Storage };
+        let _ = sink.report(Diagnostic::new(code, Site::FILE));
         return None;
     };
     Some(Program { file: *file, graph, plan, layers })

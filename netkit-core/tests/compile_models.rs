@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use netkit_core::diag::Diagnostics;
+use netkit_core::diag::{Code, Diagnostics};
 use netkit_core::format::NkFile;
-use netkit_core::plan::Placement;
-use netkit_core::program::{OwnedStorage, compile};
+use netkit_core::graph::{Node, Value};
+use netkit_core::lower::LayerInfo;
+use netkit_core::plan::{Placement, Slot};
+use netkit_core::program::{OwnedStorage, Storage, StorageSize, compile};
 
 /// The `.nk` files of a folder, none if it is not there.
 fn models(folder: &Path) -> Vec<PathBuf> {
@@ -78,5 +80,48 @@ fn corpus_models_compile() {
     }
     for path in paths {
         println!("{}", check(&path));
+    }
+}
+
+/// Tables of any length may be lent; one that is too short for the model is told as such.
+#[test]
+fn storage_that_is_too_small_is_refused() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/mnist_cnn.nk");
+    let bytes = std::fs::read(path).unwrap();
+    let file = NkFile::parse(&bytes, &mut Diagnostics::new()).unwrap();
+    let size = StorageSize::of(&file);
+    let with = |[nodes, values, slots, layers]: [usize; 4]| {
+        let mut storage = (
+            vec![Node::EMPTY; nodes],
+            vec![Value::EMPTY; values],
+            vec![Slot::EMPTY; slots],
+            vec![LayerInfo::EMPTY; layers],
+        );
+        let lent = Storage {
+            nodes: &mut storage.0,
+            values: &mut storage.1,
+            slots: &mut storage.2,
+            layers: &mut storage.3,
+        };
+        let mut sink = Diagnostics::new();
+        let compiled = compile(&file, lent, &mut sink).is_some();
+        assert_eq!(compiled, sink.is_empty());
+        sink.iter().map(|found| found.code).collect::<Vec<_>>()
+    };
+    let enough = [size.nodes, size.values, size.values, size.layers];
+    assert_eq!(with(enough), []);
+    for table in 0..4 {
+        // How much of the promised size this model needs is not for here to say, but nothing is too little.
+        let mut refused = 0;
+        for count in 0..enough[table] {
+            let mut counts = enough;
+            counts[table] = count;
+            match with(counts)[..] {
+                [] => {}
+                [Code::Storage] => refused += 1,
+                ref other => panic!("table {table} of {count}: {other:?}"),
+            }
+        }
+        assert!(refused > 0, "table {table}");
     }
 }

@@ -49,6 +49,10 @@ pub(super) fn load<'a>(bytes: &'a [u8], arena: &'a Bump<'_>) -> Result<Network<'
         let first = sink.first();
         return Err(first.unwrap_or(Diagnostic::new(Code::Storage, Site::FILE)).into());
     };
+    // Its doors would refuse such a step and leave the output as it was.
+    if !program.steps().all(|step| is_computable(&step.node.op)) {
+        return Err(Diagnostic::new(Code::TooLarge, Site::FILE).into());
+    }
     let steps = arena.alloc_slice(program.steps().len(), Bound::Nothing)?;
     for (step, slot) in program.steps().zip(steps.iter_mut()) {
         *slot = bind(&program, step.node, arena)?;
@@ -93,8 +97,9 @@ fn compile_into<'a>(
 
 /// A constant as values of its type. The file's own layout aligns it to 4 bytes behind the first byte.
 fn typed<'a, T: Pod>(program: &Program<'a, '_>, constant: Constant) -> Result<&'a [T], LoadError> {
-    bytemuck::try_cast_slice(constant.bytes(program.source()))
-        .map_err(|_| LoadError::misaligned(constant.offset.into()))
+    let bytes = constant.bytes(program.source());
+    bytemuck::try_cast_slice(bytes)
+        .map_err(|_| LoadError::misaligned(constant.offset.into(), bytes.as_ptr().addr()))
 }
 
 fn bind<'a>(
@@ -131,6 +136,16 @@ fn bind_float<'a>(
         *folded = fold_bias(bias, scale, shift);
     }
     Ok(Bound::F32 { filter, scale: Some(scale), bias: folded })
+}
+
+/// Whether this target's kernels can compute an operator at all.
+fn is_computable(op: &Op) -> bool {
+    match op {
+        Op::Conv2d { conv, .. } => conv.window.is_computable(),
+        Op::DepthwiseConv2d { conv, .. } => conv.window.is_computable(),
+        Op::MaxPool2d(pool) | Op::AveragePool2d(pool) => pool.window.is_computable(),
+        _ => true,
+    }
 }
 
 /// Scratch of a step whose filter lies in file order.

@@ -395,7 +395,10 @@ codes! {
     /// Payload is not aligned.
     PayloadAlignment = "NK0309", "S-ALIGN" {
         title: "payload is not aligned",
-        message: "{field} {is} {found}, expected {expected}",
+        message: "{field} {is} at address {found} in memory, expected {expected}",
+        hint:
+            "Put the model into a buffer that is aligned to 4 bytes or more, such as \
+            `netkit::include_model!` makes.",
         explanation:
             "Weights and biases begin at a multiple of 4 bytes. Inside a file this always holds, \
             because everything before them is a multiple of 4 bytes long; in memory it depends on \
@@ -707,14 +710,6 @@ codes! {
     }
 
     // Limits of this implementation.
-    /// Layer kind not supported yet.
-    UnsupportedLayer = "NK0701", "limit" {
-        title: "layer kind not supported yet",
-        message: "this version of netkit does not compute such layers",
-        explanation:
-            "The file is well formed, but this version of netkit does not compute this kind of \
-            layer.",
-    }
     /// Too large for the address space.
     TooLarge = "NK0702", "limit" {
         title: "too large for the address space",

@@ -43,6 +43,36 @@ pub struct Padding {
     pub right: u32,
 }
 
+impl Window {
+    /// Whether everything that kernels compute from a window, positions of taps and extents once multiplied, stays within
+    /// the target's `usize`. With 64 bits every window of a model file does; with 32 bits those do not whose map, padding
+    /// included, is 32,768 pixels or more high or wide.
+    #[must_use]
+    #[inline]
+    pub const fn is_computable(&self) -> bool {
+        self.is_computable_in(usize::BITS)
+    }
+
+    const fn is_computable_in(&self, bits: u32) -> bool {
+        // Far above any map that fits a memory, far below what overflows when multiplied once.
+        let limit = 1usize << (bits / 2 - 1);
+        self.kernel_h >= 1
+            && self.kernel_w >= 1
+            && self.stride_h >= 1
+            && self.stride_w >= 1
+            && self.dilation_h >= 1
+            && self.dilation_w >= 1
+            && self.pad_top < limit
+            && self.pad_left < limit
+            && self.in_h < limit
+            && self.in_w < limit
+            && self.out_h.saturating_mul(self.stride_h) < limit
+            && self.out_w.saturating_mul(self.stride_w) < limit
+            && self.kernel_h.saturating_mul(self.dilation_h) < limit
+            && self.kernel_w.saturating_mul(self.dilation_w) < limit
+    }
+}
+
 impl Padding {
     /// The same padding at start and end of each axis.
     #[must_use]
@@ -151,6 +181,30 @@ mod tests {
         assert_eq!(output_size(28, 3, 1, 0, 0), Some(26));
         assert_eq!(output_size(28, 3, 2, 1, 1), Some(14));
         assert_eq!(output_size(5, 2, 3, 0, 1), Some(2));
+    }
+
+    #[test]
+    fn narrow_targets_compute_narrow_maps_only() {
+        let map = |in_h, in_w, pad| {
+            Window::new((in_h, in_w), (1, 3), 1, Padding::symmetric(0, pad)).unwrap()
+        };
+        for (window, narrow) in [
+            (map(1, 32_000, 1), true),
+            (map(32_000, 3, 1), true),
+            (map(1, 32_768, 1), false),
+            (map(32_768, 3, 0), false),
+            // Output behind a wide padding.
+            (map(1, 20_000, 10_000), false),
+        ] {
+            assert_eq!(window.is_computable_in(32), narrow, "{window:?}");
+            assert!(window.is_computable_in(64));
+        }
+        for (wrong, bits) in [(0, 32), (0, 64), (1 << 15, 32)] {
+            let good = map(8, 8, 0);
+            assert!(!Window { kernel_w: wrong, ..good }.is_computable_in(bits));
+            assert!(!Window { stride_h: wrong, ..good }.is_computable_in(bits));
+            assert!(!Window { dilation_w: wrong, ..good }.is_computable_in(bits));
+        }
     }
 
     #[test]

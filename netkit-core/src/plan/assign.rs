@@ -182,6 +182,21 @@ mod tests {
         assert_eq!(assign(&mut slots), Some(0));
     }
 
+    /// What `compile` reports as a model too large for the address space; on a host of 64 bits no file reaches it.
+    #[test]
+    fn sizes_that_do_not_fit_the_address_space_are_refused() {
+        for bytes in [usize::MAX, usize::MAX - 15, usize::MAX / 2 + 1] {
+            assert_eq!(assign(&mut [slot(bytes, 0, 3), slot(bytes, 1, 2)]), None, "{bytes}");
+        }
+        let mut one = [slot(usize::MAX - 127, 0, 1)];
+        assert_eq!(assign(&mut one), Some(usize::MAX - 127));
+        assert_eq!(assign(&mut [slot(usize::MAX, 0, 1)]), None);
+        // Three of which any two fit.
+        let third = usize::MAX / 5 * 2;
+        let mut three = [slot(third, 0, 9), slot(third, 0, 9), slot(third, 0, 9)];
+        assert_eq!(assign(&mut three), None);
+    }
+
     #[test]
     fn random_lifetimes_never_collide_and_chains_are_optimal() {
         let mut state = 1u64;

@@ -72,8 +72,7 @@ pub(crate) const NETWORK_RULES: &[Code] = &[
 
 /// Codes that no file breaks: every part before the payload is a multiple of four bytes long, so
 /// alignment depends on the memory alone; the others are limits of what computes the model.
-pub(crate) const LIMITS: &[Code] =
-    &[Code::PayloadAlignment, Code::UnsupportedLayer, Code::TooLarge, Code::Storage];
+pub(crate) const LIMITS: &[Code] = &[Code::PayloadAlignment, Code::TooLarge, Code::Storage];
 
 fn tensor(dims: &[u32], data: TensorData) -> OwnedTensor {
     OwnedTensor { shape: Shape::new(dims).unwrap(), data }

@@ -40,23 +40,7 @@ pub(super) const fn rows_exist(rows: &Range<usize>, out_h: usize) -> bool {
 /// Whether all that is computed from a window (positions of taps, extents) stays in range.
 #[inline]
 pub(crate) const fn window_is_sane(window: &netkit_core::op::Window) -> bool {
-    // Far above any map that fits a memory, far below what overflows when multiplied once.
-    const LIMIT: usize = 1 << (usize::BITS / 2 - 1);
-    let w = window;
-    w.kernel_h >= 1
-        && w.kernel_w >= 1
-        && w.stride_h >= 1
-        && w.stride_w >= 1
-        && w.dilation_h >= 1
-        && w.dilation_w >= 1
-        && w.pad_top < LIMIT
-        && w.pad_left < LIMIT
-        && w.in_h < LIMIT
-        && w.in_w < LIMIT
-        && w.out_h.saturating_mul(w.stride_h) < LIMIT
-        && w.out_w.saturating_mul(w.stride_w) < LIMIT
-        && w.kernel_h.saturating_mul(w.dilation_h) < LIMIT
-        && w.kernel_w.saturating_mul(w.dilation_w) < LIMIT
+    window.is_computable()
 }
 
 /// Scratch as floats; `None` if it is too short or not aligned to a float.
