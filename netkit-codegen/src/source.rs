@@ -177,7 +177,7 @@ impl Disk {
 impl Source for Disk {
     fn read(&self, path: &ModelPath) -> Result<Vec<u8>, ReadError> {
         let tried = self.locate(path)?;
-        std::fs::read(&tried).map_err(|error| ReadError {
+        read_model(&tried).map_err(|error| ReadError {
             message: match error.kind() {
                 std::io::ErrorKind::NotFound => {
                     let mut message = format!("file not found\ntried: {}", tried.display());
@@ -191,6 +191,27 @@ impl Source for Disk {
             },
         })
     }
+}
+
+/// Larger than any model whose sizes fit the 32 bits that the format has for them.
+const MAX_FILE_BYTES: u64 = 1 << 32;
+
+/// Reads a regular file that is no larger than a model can be: a device has no end, a pipe may have no writer, and a
+/// build must neither hang nor fill the memory.
+fn read_model(path: &Path) -> std::io::Result<Vec<u8>> {
+    let invalid = |why: String| std::io::Error::new(std::io::ErrorKind::InvalidData, why);
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_file() {
+        if metadata.len() > MAX_FILE_BYTES {
+            let bytes = metadata.len();
+            return Err(invalid(format!(
+                "the file has {bytes} bytes, a model at most {MAX_FILE_BYTES}"
+            )));
+        }
+    } else if !metadata.is_dir() {
+        return Err(invalid("this is a device or a pipe, not a file".to_owned()));
+    }
+    std::fs::read(path)
 }
 
 /// Files in memory.
@@ -311,6 +332,26 @@ mod tests {
         for variable in ["$HOME/a.nk", "$OUT_DIRECTORY/a.nk", "$OUT_DIR", "$OUT_DIR/$X/a.nk"] {
             assert_eq!(parse(variable), Err(PathError::Variable), "{variable}");
         }
+    }
+
+    /// A build must neither wait for a pipe's writer nor read a device without end.
+    #[cfg(unix)]
+    #[test]
+    fn only_files_of_a_models_size_are_read() {
+        let refused = |path: &str| read_model(Path::new(path)).unwrap_err().to_string();
+        assert_eq!(refused("/dev/zero"), "this is a device or a pipe, not a file");
+        let folder = std::env::temp_dir().join(format!("netkit-source-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let pipe = folder.join("pipe.nk");
+        if std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|made| made.success())
+        {
+            assert_eq!(refused(pipe.to_str().unwrap()), "this is a device or a pipe, not a file");
+        }
+        let long = folder.join("long.nk");
+        std::fs::File::create(&long).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
+        let error = refused(long.to_str().unwrap());
+        assert_eq!(error, "the file has 4294967297 bytes, a model at most 4294967296");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
