@@ -64,9 +64,21 @@ pub(super) fn live_nodes<'m>(model: &'m Model, live: &HashSet<&'m str>) -> Vec<&
     model.nodes.iter().filter(is_live).collect()
 }
 
+/// The newest version of the default operator set whose operators are read as it defines them.
+const NEWEST_OPSET: i64 = 28;
+
 impl<'m> Importer<'m> {
     fn run(mut self) -> Import {
         let model = self.model;
+        if model.opset > NEWEST_OPSET {
+            let refusal = Refusal::new(format!(
+                "the model uses version {} of ONNX's operators; the newest that netkit knows is {NEWEST_OPSET}, and \
+                 what a later one changes would be misread",
+                model.opset
+            ));
+            let help = format!("export it with opset {NEWEST_OPSET} or older, such as 18");
+            self.refuse(refusal.help(help).in_model());
+        }
         if model.opset < 7 {
             let refusal = Refusal::new(format!(
                 "the model uses version {} of ONNX's operators, which is from before 2018",
@@ -186,7 +198,12 @@ impl<'m> Importer<'m> {
         let product = dims.iter().try_fold(1u32, |product, &size| {
             u32::try_from(size).ok().and_then(|size| product.checked_mul(size))
         });
-        if dims.is_empty() || dims.len() > 4 || matches!(product, None | Some(0)) {
+        if product.is_none() {
+            return Err(Refusal::new(format!(
+                "the input `{name}` has the shape {dims:?}: more elements than 32 bits can count"
+            )));
+        }
+        if dims.is_empty() || dims.len() > 4 || product == Some(0) {
             return Err(Refusal::new(format!(
                 "the input `{name}` has the shape {dims:?}; vectors, matrices and maps can be converted"
             )));

@@ -13,7 +13,7 @@ mod wire;
 mod tests;
 
 pub use evaluate::EvaluateError;
-pub use model::{Model, ParseError};
+pub use model::{MAX_FILE_BYTES, Model, ParseError};
 
 use crate::conversion::Conversion;
 use crate::obstacle::Obstacles;

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 /// Longest file that is read: protobuf's own limit for a message.
-const MAX_FILE_BYTES: usize = i32::MAX as usize;
+pub const MAX_FILE_BYTES: usize = i32::MAX as usize;
 /// Most nodes, initializers or described values of a graph.
 const MAX_ENTRIES: usize = 1 << 16;
 /// Most attributes of a node, and of all nodes.

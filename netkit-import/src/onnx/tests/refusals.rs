@@ -95,6 +95,17 @@ fn old_operator_sets_are_refused() {
 }
 
 #[test]
+fn operator_sets_of_the_future_are_refused() {
+    let of = |opset| conv(maps().opset(opset), "x", "y").output("y");
+    for opset in [29, 1000, i64::MAX] {
+        let all = obstacles(&of(opset));
+        assert_eq!(all.len(), 1, "{all:#?}");
+        assert!(all[0].contains(&format!("version {opset}")) && all[0].contains("28"), "{all:#?}");
+    }
+    assert!(of(28).model().convert(&crate::Options::default()).is_ok());
+}
+
+#[test]
 fn other_input_types_are_refused() {
     let mut port = super::build::port("x", &["1", "4"]);
     port.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap().elem_type = Some(2);
