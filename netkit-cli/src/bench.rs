@@ -27,9 +27,9 @@ pub(crate) struct Arguments {
     /// How long to measure, in seconds
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = parse_seconds)]
     time: f64,
-    /// Print JSON
+    /// Print JSON, errors too (on standard error)
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
     session: Session,
 }

@@ -10,6 +10,7 @@ use netkit_import::{Conversion, Obstacles, Options, onnx};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::limited;
 use crate::model_file::ModelFile;
 use crate::terminal::harmless;
 
@@ -48,6 +49,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let path = &arguments.model;
+    if arguments.output.as_deref() == Some(Path::new("-")) {
+        bail!("a model is not written to standard output; give a file with -o");
+    }
     let source = parse(path)?;
     let mut options = Options::default();
     options.input_shape.clone_from(&arguments.input_shape);
@@ -74,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         say!("{}", verify::verify(&source, &conversion, &file)?);
     }
     if arguments.check {
-        say!("{} converts", path.display());
+        say!("{} converts", harmless(path.display()));
         return Ok(());
     }
     if output
@@ -84,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("{} would be overwritten; give another place with -o", path.display());
     }
     fs::write(&output, &bytes).with_context(|| format!("cannot write {}", output.display()))?;
-    say!("wrote {} ({} bytes)", output.display(), bytes.len());
+    say!("wrote {} ({} bytes)", harmless(output.display()), bytes.len());
     Ok(())
 }
 
@@ -93,7 +97,7 @@ fn parse(path: &Path) -> Result<onnx::Model> {
     if !extension.eq_ignore_ascii_case("onnx") {
         bail!("{}: only .onnx files can be converted", path.display());
     }
-    let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = limited::read(path, onnx::MAX_FILE_BYTES as u64, "an ONNX file")?;
     onnx::Model::parse(file).with_context(|| path.display().to_string())
 }
 

@@ -25,9 +25,9 @@ pub(crate) struct Arguments {
     /// Dump a section field by field
     #[arg(long, value_name = "SECTION")]
     hex: Option<Section>,
-    /// Print JSON
+    /// Print JSON, errors too (on standard error)
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
     session: Session,
 }

@@ -10,6 +10,7 @@ mod emit;
 mod explain;
 mod hex;
 mod inspect;
+mod limited;
 mod model_file;
 mod plan;
 mod progress;
@@ -20,8 +21,10 @@ mod table;
 mod test;
 mod values;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::cell::RefCell;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::process::ExitCode;
 
 /// Neural networks for Rust programs: work with .nk model files.
@@ -56,7 +59,9 @@ enum Verb {
 /// asked, 1 with a message on standard error when it could not, 2 when the arguments make no sense.
 #[must_use]
 pub fn main() -> ExitCode {
-    let result = match CommandLine::parse().verb {
+    let verb = CommandLine::parse().verb;
+    let json = verb.json();
+    let result = match verb {
         Verb::Convert(arguments) => convert::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
         Verb::Run(arguments) => run::run(&arguments),
@@ -69,10 +74,42 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain!("error: {}", terminal::harmless(format!("{error:#}")));
+            if json {
+                complain!("{}", as_json(&error));
+            } else {
+                complain!("error: {}", terminal::harmless(format!("{error:#}")));
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+impl Verb {
+    /// Whether JSON was asked for, which errors are then too. Standard output keeps to the document that was asked for.
+    const fn json(&self) -> bool {
+        match self {
+            Self::Inspect(arguments) => arguments.json,
+            Self::Run(arguments) => arguments.json,
+            Self::Test(arguments) => arguments.json,
+            Self::Bench(arguments) => arguments.json,
+            Self::Plan(arguments) => arguments.json,
+            Self::Convert(_) | Self::Emit(_) | Self::Explain(_) => false,
+        }
+    }
+}
+
+/// An error as one line of JSON, with each rule that a refused model file breaks.
+fn as_json(error: &anyhow::Error) -> serde_json::Value {
+    let mut value = serde_json::json!({ "error": terminal::harmless(format!("{error:#}")) });
+    if let Some(refusal) = error.downcast_ref::<model_file::Refusal>() {
+        value["diagnostics"] = refusal.as_json();
+    }
+    value
+}
+
+thread_local! {
+    /// What [`check`] parses with: building it takes longer than parsing does.
+    static COMMAND: RefCell<Command> = RefCell::new(CommandLine::command());
 }
 
 /// Whether arguments, without the program's name, are a command. Nothing is run.
@@ -82,8 +119,13 @@ pub fn main() -> ExitCode {
 /// What the command would print instead of running: why it does not understand, or the help that was asked for.
 pub fn check<A: Into<OsString> + Clone>(
     arguments: impl IntoIterator<Item = A>,
-) -> Result<(), String> {
+) -> Result<(), impl Display> {
     let name = std::iter::once(OsString::from("netkit"));
     let line = name.chain(arguments.into_iter().map(Into::into));
-    CommandLine::try_parse_from(line).map(drop).map_err(|error| error.to_string())
+    COMMAND.with_borrow_mut(|command| {
+        let matches = command.try_get_matches_from_mut(line);
+        let parsed =
+            matches.and_then(|mut matches| CommandLine::from_arg_matches_mut(&mut matches));
+        parsed.map(drop)
+    })
 }

@@ -1,13 +1,17 @@
 //! Finding and reading a model file, and saying everything that is wrong with it.
 
+use std::fmt;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use netkit_core::diag::Diagnostics;
+use anyhow::{Context as _, Result, bail};
+use netkit_core::diag::{Diagnostic, Diagnostics};
 use netkit_core::format::{HEADER_BYTES, MAGIC, NkFile};
 use netkit_core::program::{OwnedStorage, Program, compile};
+use serde_json::{Value, json};
+
+use crate::terminal::harmless;
 
 /// A model file in memory, aligned for its tensors.
 pub(crate) struct ModelFile {
@@ -58,9 +62,9 @@ impl ModelFile {
         &bytemuck::cast_slice(&self.memory)[..self.len]
     }
 
-    /// The file's name without folder and extension.
+    /// The file's name without folder and extension, and without what would steer a terminal.
     pub(crate) fn name(&self) -> String {
-        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        harmless(self.path.file_stem().unwrap_or_default().display())
     }
 
     /// Parses and compiles the file and hands over the program. Everything that is wrong is printed.
@@ -83,17 +87,48 @@ impl ModelFile {
 
     /// All diagnostics as one error.
     fn refusal(&self, sink: &Diagnostics) -> anyhow::Error {
-        let mut text = format!("{} cannot be used", self.path.display());
-        for diagnostic in sink.iter() {
-            text += &format!("\n  [{}] {diagnostic}", diagnostic.code.as_str());
+        Refusal { path: self.path.clone(), diagnostics: sink.iter().copied().collect() }.into()
+    }
+}
+
+/// A model file that breaks rules of the format.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    path: PathBuf,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be used", self.path.display())?;
+        for diagnostic in &self.diagnostics {
+            write!(f, "\n  [{}] {diagnostic}", diagnostic.code.as_str())?;
             if let Some(hint) = diagnostic.hint() {
-                text += &format!("\n    hint: {hint}");
+                write!(f, "\n    hint: {hint}")?;
             }
         }
-        if let Some(first) = sink.iter().next() {
-            text += &format!("\n`netkit explain {}` says more", first.code.as_str());
+        match self.diagnostics.first() {
+            Some(first) => write!(f, "\n`netkit explain {}` says more", first.code.as_str()),
+            None => Ok(()),
         }
-        anyhow!(text)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Refusal {
+    /// The rules, for programs.
+    pub(crate) fn as_json(&self) -> Value {
+        let rules = self.diagnostics.iter().map(|diagnostic| {
+            json!({
+                "code": diagnostic.code.as_str(),
+                "message": harmless(diagnostic),
+                "hint": diagnostic.hint(),
+                "layer": diagnostic.site.layer,
+                "offset": diagnostic.site.offset,
+            })
+        });
+        rules.collect()
     }
 }
 

@@ -17,9 +17,9 @@ use crate::table;
 pub(crate) struct Arguments {
     /// The model file
     model: PathBuf,
-    /// Print JSON
+    /// Print JSON, errors too (on standard error)
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// A value in the arena.

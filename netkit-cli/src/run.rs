@@ -27,9 +27,9 @@ pub(crate) struct Arguments {
     /// Print how long each step takes (the fastest of 10 runs)
     #[arg(long)]
     profile: bool,
-    /// Print JSON
+    /// Print JSON, errors too (on standard error)
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
     session: Session,
 }

@@ -29,6 +29,7 @@ pub(crate) fn parse(text: &str) -> Result<usize, String> {
 pub(crate) fn bytes(count: usize) -> String {
     let exact = format!("{} bytes", grouped(count as u64));
     match count {
+        1 => "1 byte".to_owned(),
         0..1024 => exact,
         1024..1_048_576 => format!("{exact} ({:.1} KiB)", count as f64 / 1024.0),
         _ => format!("{exact} ({:.1} MiB)", count as f64 / 1_048_576.0),

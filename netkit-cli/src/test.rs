@@ -20,9 +20,9 @@ pub(crate) struct Arguments {
     /// Model files, or folders of them
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Print JSON
+    /// Print JSON, errors too (on standard error)
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
     session: Session,
 }
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         say!("{}", json!({ "cases": cases, "passed": passed, "failed": failed }));
     } else {
         for path in &without_cases {
-            say!("{}: no test cases", path.display());
+            say!("{}: no test cases", harmless(path.display()));
         }
         say!("Passed: {passed}");
         say!("Failed: {failed}");
@@ -136,7 +136,7 @@ fn print_outcome(outcome: &Outcome, json: bool, bar: &ProgressBar) {
     if json {
         return;
     }
-    let model = outcome.model.file_name().unwrap_or_default().display();
+    let model = harmless(outcome.model.file_name().unwrap_or_default().display());
     let line = match &outcome.verdict {
         Ok(deviation) => format!(
             "{} {model}: {} (largest deviation {deviation:.1e})",
@@ -144,9 +144,10 @@ fn print_outcome(outcome: &Outcome, json: bool, bar: &ProgressBar) {
             harmless(&outcome.case)
         ),
         Err(why) => format!(
-            "{} {model}: {}: {why}",
+            "{} {model}: {}: {}",
             "FAIL".if_supports_color(Stream::Stdout, |text| text.red()),
-            harmless(&outcome.case)
+            harmless(&outcome.case),
+            harmless(why)
         ),
     };
     bar.suspend(|| say!("{line}"));

@@ -1,10 +1,11 @@
 //! Input values from the command line or a file.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+
+use crate::limited;
 
 /// Where a model's input comes from.
 #[derive(Debug, Args)]
@@ -27,7 +28,7 @@ impl Input {
     pub(crate) fn floats(&self, count: usize) -> Result<Vec<f32>> {
         let values = match (&self.input, &self.input_file) {
             (Some(texts), _) => parse_all(texts.iter().map(String::as_str))?,
-            (None, Some(path)) => read(path, Bin::Float32)?,
+            (None, Some(path)) => read(path, Bin::Float32, count)?,
             (None, None) => vec![0.0; count],
         };
         if let Some(bad) = values.iter().position(|value| !(*value as f32).is_finite()) {
@@ -41,7 +42,7 @@ impl Input {
     pub(crate) fn raw(&self, count: usize, zero_point: i8) -> Result<Vec<i8>> {
         let values = match (&self.input, &self.input_file) {
             (Some(texts), _) => parse_all(texts.iter().map(String::as_str))?,
-            (None, Some(path)) => read(path, Bin::Int8)?,
+            (None, Some(path)) => read(path, Bin::Int8, count)?,
             (None, None) => vec![f64::from(zero_point); count],
         };
         expect_count(values.len(), count)?;
@@ -70,8 +71,14 @@ enum Bin {
     Int8,
 }
 
-fn read(path: &Path, bin: Bin) -> Result<Vec<f64>> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+/// Values of a file that is to hold `count` of them.
+fn read(path: &Path, bin: Bin, count: usize) -> Result<Vec<f64>> {
+    /// A header, or comments' worth of blanks.
+    const BESIDE_VALUES: u64 = 1 << 20;
+    /// Text of a double with all its digits, a separator and some blanks.
+    const LONGEST_VALUE: u64 = 64;
+    let limit = BESIDE_VALUES + LONGEST_VALUE * count as u64;
+    let bytes = limited::read(path, limit, &format!("{count} input values"))?;
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let named = || path.display().to_string();
     match extension.to_ascii_lowercase().as_str() {

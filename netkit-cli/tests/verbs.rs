@@ -325,6 +325,95 @@ fn an_output_that_takes_no_more_ends_the_command_without_a_panic() {
 }
 
 #[test]
+fn with_json_errors_are_json_too() {
+    let told = |arguments: &[&str]| {
+        let output = netkit(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let error: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert!(error["error"].as_str().is_some_and(|text| !text.is_empty()), "{error}");
+        (String::from_utf8(output.stdout).unwrap(), error)
+    };
+    for verb in ["inspect", "plan", "bench"] {
+        let (output, error) = told(&[verb, "--json", "models/nothing.nk"]);
+        assert!(output.is_empty() && error["diagnostics"].is_null(), "{verb}: {error}");
+    }
+    let (_, error) = told(&["run", "--json", "models/mnist_mlp.nk", "--input", "1,2"]);
+    assert_eq!(error["error"], "the model takes 784 values, 2 were given");
+
+    let path = scratch("rules.nk");
+    let mut model = fs::read("../models/mnist_mlp.nk").unwrap();
+    model[9] = 3; // input_rank
+    model[56] = 9; // activation of the first layer
+    fs::write(&path, model).unwrap();
+    let (_, error) = told(&["inspect", "--json", text(&path)]);
+    let rules = error["diagnostics"].as_array().unwrap();
+    let codes: Vec<_> = rules.iter().map(|rule| rule["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["NK0107", "NK0203"], "{error}");
+    assert_eq!(rules[1]["layer"], 0);
+    assert_eq!(rules[1]["offset"], 56);
+    assert!(rules[1]["message"].as_str().unwrap().contains("activation is 9"), "{error}");
+
+    // The report of the cases is still the one document on standard output.
+    let (output, _) = told(&["test", "--json", text(&path)]);
+    let report: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(report["failed"], 1);
+}
+
+#[test]
+fn a_hyphen_is_standard_output_for_text_and_refused_for_models() {
+    let arguments = ["emit", "models/mnist_mlp.nk", "--name", "Digits"];
+    assert_eq!(printed(&[&arguments[..], &["-o", "-"]].concat()), printed(&arguments));
+    assert!(!Path::new("../-").exists());
+    let error = refused(&["convert", "models/onnx/mnist_mlp.onnx", "-o", "-"]);
+    assert!(error.contains("standard output"), "{error}");
+}
+
+/// A name may hold anything but `/`, but it is no code.
+#[cfg(unix)]
+#[test]
+fn what_emit_writes_is_the_same_code_whatever_the_name() {
+    let name = "a\nfn main() {}\n\u{202e}\"\u{1b}[2J.nk";
+    let path = scratch(name);
+    fs::copy("../models/mnist_mlp.nk", &path).unwrap();
+    let code = printed(&["emit", text(&path), "--name", "Digits"]);
+    assert!(!code.contains(['\u{1b}', '\u{202e}']) && !code.contains("\nfn main"), "{code}");
+    let tested = printed(&["test", text(&path)]);
+    assert!(!tested.contains('\u{1b}'), "{tested}");
+    assert!(!printed(&["inspect", text(&path)]).contains('\u{1b}'));
+    fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn files_of_any_length_are_read_to_a_limit() {
+    let endless = |name: &str| {
+        let path = scratch(name);
+        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        path
+    };
+    let onnx = endless("long.onnx");
+    let error = refused(&["convert", text(&onnx)]);
+    assert!(error.contains("2,147,483,647 bytes") && error.contains("ONNX"), "{error}");
+    for name in ["long.npy", "long.csv", "long.bin"] {
+        let values = endless(name);
+        let error = refused(&["run", "models/mnist_mlp.nk", "--input-file", text(&values)]);
+        assert!(error.contains("the most that is read of 784 input values"), "{error}");
+        fs::remove_file(&values).unwrap();
+    }
+    let cases = endless("cases.npy");
+    let error =
+        refused(&["convert", "models/onnx/mnist_mlp.onnx", "--check", "--cases", text(&cases)]);
+    assert!(error.contains("the most that is read of an array"), "{error}");
+    fs::remove_file(&cases).unwrap();
+    fs::remove_file(&onnx).unwrap();
+}
+
+#[test]
+fn an_arena_that_is_too_small_is_told_once() {
+    let error = refused(&["run", "models/mnist_mlp.nk", "--zeros", "--arena", "64"]);
+    assert_eq!(error.matches("bytes left").count(), 1, "{error}");
+}
+
+#[test]
 fn what_only_begins_like_a_model_is_not_read_to_its_end() {
     let path = scratch("endless.nk");
     let file = fs::File::create(&path).unwrap();

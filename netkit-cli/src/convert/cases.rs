@@ -4,8 +4,9 @@ use anyhow::{Context as _, Result, bail};
 use netkit_import::npy::{self, Array};
 use netkit_import::{CaseError, Conversion, onnx};
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
+
+use crate::limited;
 
 /// Embeds up to `count` inputs with what the source makes of them, and tells which. With labels, the
 /// classes take turns, and an input that the source classifies otherwise is passed over.
@@ -53,8 +54,11 @@ pub(super) fn embed(
     Ok(format!("embedded {embedded} test cases{passed_over}"))
 }
 
+/// Longest array of inputs or labels that is read.
+const MAX_ARRAY_BYTES: u64 = 1 << 30;
+
 fn read(path: &Path) -> Result<Array> {
-    let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = limited::read(path, MAX_ARRAY_BYTES, "an array")?;
     npy::read(&file).with_context(|| path.display().to_string())
 }
 

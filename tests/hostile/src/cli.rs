@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::random::Random;
 use std::ffi::OsString;
 
 /// Arguments are understood or refused with a message; nothing is run.
@@ -7,8 +8,11 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     let arguments = bytes.split(|&byte| byte == 0).map(argument);
     match netkit_cli::check(arguments) {
         Ok(()) => true,
-        Err(message) => {
-            assert!(!message.is_empty());
+        Err(error) => {
+            // Rendering takes several times what understanding does.
+            if Random::of(bytes).below(8) == 0 {
+                assert!(!error.to_string().is_empty());
+            }
             false
         }
     }
