@@ -1,3 +1,3 @@
 #![no_main]
 
-netkit_fuzz::fuzz!("cli");
+netkit_fuzz::fuzz!(CLI);

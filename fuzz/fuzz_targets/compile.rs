@@ -1,3 +1,3 @@
 #![no_main]
 
-netkit_fuzz::fuzz!("compile");
+netkit_fuzz::fuzz!(COMPILE);

@@ -1,3 +1,3 @@
 #![no_main]
 
-netkit_fuzz::fuzz!("expand");
+netkit_fuzz::fuzz!(EXPAND);

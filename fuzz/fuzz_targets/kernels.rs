@@ -1,3 +1,3 @@
 #![no_main]
 
-netkit_fuzz::fuzz!("kernels");
+netkit_fuzz::fuzz!(KERNELS);

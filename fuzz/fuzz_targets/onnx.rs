@@ -1,3 +1,3 @@
 #![no_main]
 
-netkit_fuzz::fuzz!("onnx");
+netkit_fuzz::fuzz!(ONNX);

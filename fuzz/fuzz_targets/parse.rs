@@ -1,3 +1,3 @@
 #![no_main]
 
-netkit_fuzz::fuzz!("parse");
+netkit_fuzz::fuzz!(PARSE);

@@ -1,3 +1,3 @@
 #![no_main]
 
-netkit_fuzz::fuzz!("roundtrip");
+netkit_fuzz::fuzz!(ROUNDTRIP);

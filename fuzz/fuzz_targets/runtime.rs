@@ -1,3 +1,3 @@
 #![no_main]
 
-netkit_fuzz::fuzz!("runtime");
+netkit_fuzz::fuzz!(RUNTIME);

@@ -5,16 +5,16 @@
 
 pub use netkit_hostile;
 
+use netkit_hostile::Target;
 use netkit_hostile::random::Random;
 
 /// Changes `data[..size]` in ways that the target's inputs are made of; gives the new size.
 #[must_use]
-pub fn mutate(target: &str, data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
+pub fn mutate(target: &Target, data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = Random::new(seed.into());
     if random.below(2) == 0 {
         return libfuzzer_sys::fuzzer_mutate(data, size, max_size);
     }
-    let Some(target) = netkit_hostile::target(target) else { return size };
     let mut input = data[..size].to_vec();
     (target.mutate)(&mut random, &mut input);
     input.truncate(max_size);
@@ -25,13 +25,12 @@ pub fn mutate(target: &str, data: &mut [u8], size: usize, max_size: usize, seed:
 /// A fuzz target: the promise it holds the bytes against, and its mutator.
 #[macro_export]
 macro_rules! fuzz {
-    ($name:literal) => {
+    ($target:ident) => {
         libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-            $crate::mutate($name, data, size, max_size, seed)
+            $crate::mutate(&$crate::netkit_hostile::$target, data, size, max_size, seed)
         });
         libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-            let target = $crate::netkit_hostile::target($name).unwrap();
-            let _ = (target.run)(data);
+            let _ = ($crate::netkit_hostile::$target.run)(data);
         });
     };
 }

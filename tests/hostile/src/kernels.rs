@@ -22,9 +22,29 @@ impl Choices<'_> {
         }
     }
 
-    fn window(&mut self) -> Option<Window> {
-        let input = (1 + self.below(9), 1 + self.below(20));
-        let kernel = (1 + self.below(6) as u32, 1 + self.below(6) as u32);
+    /// Halves the largest of some factors until their product is small: any one of them may be large, and a case
+    /// stays quick. One case in 1024 may have several.
+    fn fit<const N: usize>(&mut self, mut factors: [usize; N]) -> [usize; N] {
+        let most = if self.random.below(1024) == 0 { 1 << 18 } else { 1 << 10 };
+        while factors.iter().product::<usize>() > most {
+            let largest = factors.iter_mut().max().expect("there are factors");
+            *largest = largest.div_ceil(2);
+        }
+        factors
+    }
+
+    /// Channels and a window over them; `outputs` are computed from every tap.
+    fn geometry(&mut self, channels: usize, outputs: usize) -> Option<(Window, usize, usize)> {
+        let (in_h, in_w) = (1 + self.below(9), 1 + self.below(20));
+        let (kernel_h, kernel_w) = (1 + self.below(6), 1 + self.below(6));
+        let (channels, outputs) = (1 + self.below(channels), 1 + self.below(outputs));
+        let [in_h, in_w, kernel_h, kernel_w, channels, outputs] =
+            self.fit([in_h, in_w, kernel_h, kernel_w, channels, outputs]);
+        let window = self.window((in_h, in_w), (kernel_h as u32, kernel_w as u32))?;
+        Some((window, channels, outputs))
+    }
+
+    fn window(&mut self, input: (usize, usize), kernel: (u32, u32)) -> Option<Window> {
         let stride = 1 + self.below(3) as u32;
         let mut pad = || self.below(4) as u32;
         let padding = Padding { top: pad(), left: pad(), bottom: pad(), right: pad() };
@@ -135,9 +155,8 @@ fn activation(choices: &mut Choices<'_>) -> netkit_core::op::Activation {
 }
 
 fn conv2d_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
-    let window = choices.window()?;
-    let conv =
-        Conv2d { window, in_channels: 1 + choices.below(20), out_channels: 1 + choices.below(40) };
+    let (window, in_channels, out_channels) = choices.geometry(20, 40)?;
+    let conv = Conv2d { window, in_channels, out_channels };
     let input = choices.floats(window.in_pixels() * conv.in_channels);
     let weights = choices.weights(window.taps() * conv.in_channels * conv.out_channels);
     let bias = choices.floats(conv.out_channels);
@@ -175,8 +194,8 @@ fn conv2d_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
 }
 
 fn depthwise_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
-    let window = choices.window()?;
-    let (channels, multiplier) = (1 + choices.below(70), 1 + choices.below(5) / 3);
+    let (window, channels, _) = choices.geometry(70, 1)?;
+    let multiplier = 1 + choices.below(5) / 3;
     let conv = DepthwiseConv2d { window, channels, multiplier };
     let outputs = channels * multiplier;
     let input = choices.floats(window.in_pixels() * channels);
@@ -212,11 +231,9 @@ fn depthwise_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
 }
 
 fn dense_f32(choices: &mut Choices<'_>, kernels: Kernels) -> bool {
-    let dense = Dense {
-        rows: 1 + choices.below(5),
-        in_features: 1 + choices.below(200),
-        out_features: 1 + choices.below(60),
-    };
+    let sizes = [1 + choices.below(5), 1 + choices.below(200), 1 + choices.below(60)];
+    let [rows, in_features, out_features] = choices.fit(sizes);
+    let dense = Dense { rows, in_features, out_features };
     let input = choices.floats(dense.rows * dense.in_features);
     let weights = choices.weights(dense.in_features * dense.out_features);
     let bias = choices.floats(dense.out_features);
@@ -274,9 +291,8 @@ impl Layer {
 }
 
 fn conv2d_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
-    let window = choices.window()?;
-    let conv =
-        Conv2d { window, in_channels: 1 + choices.below(40), out_channels: 1 + choices.below(40) };
+    let (window, in_channels, out_channels) = choices.geometry(40, 40)?;
+    let conv = Conv2d { window, in_channels, out_channels };
     let input = choices.bytes(window.in_pixels() * conv.in_channels);
     let weights = choices.bytes(window.taps() * conv.in_channels * conv.out_channels);
     let layer = Layer::new(choices, conv.out_channels);
@@ -314,8 +330,8 @@ fn conv2d_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
 }
 
 fn depthwise_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
-    let window = choices.window()?;
-    let (channels, multiplier) = (1 + choices.below(70), 1 + choices.below(5) / 3);
+    let (window, channels, _) = choices.geometry(70, 1)?;
+    let multiplier = 1 + choices.below(5) / 3;
     let conv = DepthwiseConv2d { window, channels, multiplier };
     let outputs = channels * multiplier;
     let input = choices.bytes(window.in_pixels() * channels);
@@ -355,11 +371,9 @@ fn depthwise_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
 }
 
 fn dense_s8(choices: &mut Choices<'_>, kernels: Kernels) -> bool {
-    let dense = Dense {
-        rows: 1 + choices.below(5),
-        in_features: 1 + choices.below(200),
-        out_features: 1 + choices.below(60),
-    };
+    let sizes = [1 + choices.below(5), 1 + choices.below(200), 1 + choices.below(60)];
+    let [rows, in_features, out_features] = choices.fit(sizes);
+    let dense = Dense { rows, in_features, out_features };
     let input = choices.bytes(dense.rows * dense.in_features);
     let weights = choices.bytes(dense.in_features * dense.out_features);
     let layer = Layer::new(choices, dense.out_features);
@@ -390,8 +404,8 @@ fn dense_s8(choices: &mut Choices<'_>, kernels: Kernels) -> bool {
 }
 
 fn pools(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
-    let pool = Pool2d { window: choices.window()?, channels: 1 + choices.below(70) };
-    let w = pool.window;
+    let (w, channels, _) = choices.geometry(70, 1)?;
+    let pool = Pool2d { window: w, channels };
     let len = w.out_pixels() * pool.channels;
     let input = choices.bytes(w.in_pixels() * pool.channels);
     let mut expected = vec![0; len];

@@ -39,9 +39,13 @@ fn corpus(folder: &str, extension: &str) -> Vec<Vec<u8>> {
     if files.is_empty() {
         println!("skipped: no corpus");
     }
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("crashes");
-    files.extend(small_files(&kept, extension));
+    files.extend(crashes(extension));
     files
+}
+
+/// Inputs that once broke a promise.
+fn crashes(extension: &str) -> Vec<Vec<u8>> {
+    small_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("crashes"), extension)
 }
 
 /// Float weights that are neither all equal nor large.
@@ -276,7 +280,7 @@ fn small_onnx() -> Vec<u8> {
     [number(1, 8), field(7, &graph.concat()), field(8, &number(2, 13))].concat()
 }
 
-/// Command lines.
+/// Command lines, and every past crash.
 #[must_use]
 pub fn cli() -> Vec<Vec<u8>> {
     let lines: [&[&str]; 8] = [
@@ -289,12 +293,15 @@ pub fn cli() -> Vec<Vec<u8>> {
         &["emit", "a.nk", "--name", "A", "--package", "."],
         &["explain", "NK0101"],
     ];
-    lines.iter().map(|line| line.join("\0").into_bytes()).collect()
+    let mut files: Vec<Vec<u8>> = lines.iter().map(|line| line.join("\0").into_bytes()).collect();
+    files.extend(crashes("arguments"));
+    files
 }
 
-/// Bytes of any kind, for targets that read them as a stream of choices.
+/// Bytes of any kind and every past crash, for targets that read them as a stream of choices.
 #[must_use]
 pub fn noise() -> Vec<Vec<u8>> {
     let mut random = Random::new(5);
-    (0..64).map(|_| (0..64).map(|_| random.next() as u8).collect()).collect()
+    let noise = (0..64).map(|_| (0..64).map(|_| random.next() as u8).collect());
+    noise.chain(crashes("noise")).collect()
 }
