@@ -145,7 +145,7 @@ mod tests {
 
     /// Pitfall B31: embedded bytes are aligned by their type, not by luck.
     #[test]
-    fn parts_are_aligned_whatever_their_place() {
+    fn b31_parts_are_aligned_whatever_their_place() {
         static FILE: [u8; 100] = {
             let mut bytes = [0; 100];
             let mut i = 0;

@@ -89,7 +89,7 @@ mod tests {
     /// The value is far larger than the stack of a test's thread.
     /// Pitfall B32: large arrays travel over the stack.
     #[test]
-    fn a_large_value_does_not_touch_the_stack() {
+    fn b32_a_large_value_does_not_touch_the_stack() {
         let large = boxed::<Large>();
         assert_eq!(large.0.len(), 64 << 20);
         assert_eq!((large.0[0], large.0[(64 << 20) - 1]), (0, 0));

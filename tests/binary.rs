@@ -150,7 +150,7 @@ fn a_program_holds_what_it_uses_once() {
 /// Pitfall B32: large arenas and outputs without optimisation on a small stack. Only the kernels are optimised:
 /// the tiles of a wide instruction set keep a hundred vectors, which unoptimised code spills to some 100 KiB of stack.
 #[test]
-fn a_small_stack_is_enough() {
+fn b32_a_small_stack_is_enough() {
     let scratch = package("small-stack");
     scratch.append("Cargo.toml", "[profile.dev.package.netkit-kernels]\nopt-level = 1\n");
     scratch.write("models/map.nk", convolution().to_bytes().unwrap());

@@ -37,7 +37,7 @@ fn answer(scratch: &Scratch) -> String {
 }
 
 #[test]
-fn editing_the_model_rebuilds() {
+fn b38_editing_the_model_rebuilds() {
     let scratch = Scratch::new("rebuild");
     package(&scratch, "models/small.nk");
     scratch.write("models/small.nk", small(0.0));
@@ -53,7 +53,7 @@ fn editing_the_model_rebuilds() {
 }
 
 #[test]
-fn a_build_script_that_writes_another_model_rebuilds() {
+fn b38_a_build_script_that_writes_another_model_rebuilds() {
     let scratch = Scratch::new("rebuild-out-dir");
     package(&scratch, "$OUT_DIR/made/small.nk");
     scratch.write(

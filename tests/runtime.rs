@@ -41,3 +41,27 @@ fn models_pass_their_cases_on_every_instruction_set() {
         }
     }
 }
+
+/// Pitfall B24: state that is kept or wiped between calls. No layer of the format has any, so an answer depends on its
+/// input alone, whatever was computed before, and values that are fed one at a time give what they give together.
+#[test]
+fn b24_an_answer_does_not_depend_on_earlier_ones() {
+    let mut arena = Bump::heap(64 << 20).unwrap();
+    for path in support::all_models() {
+        let memory = support::aligned(&std::fs::read(&path).unwrap());
+        arena.reset();
+        let mut network = Network::load(memory.as_bytes(), &arena).unwrap();
+        let len = network.input_len();
+        let ramp: Vec<f32> = (0..len).map(|i| (i % 17) as f32 / 8.0 - 1.0).collect();
+        let answer = |network: &mut Network<'_>, input: &[f32]| {
+            let mut output = vec![0.0; network.output_len()];
+            network.forward(input, &mut output).unwrap();
+            output.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        };
+        let first = answer(&mut network, &ramp);
+        for other in [f32::NAN, f32::INFINITY, 1e30, -3.0] {
+            answer(&mut network, &vec![other; len]);
+            assert_eq!(answer(&mut network, &ramp), first, "{} after {other}", path.display());
+        }
+    }
+}

@@ -185,9 +185,69 @@ fn count(tokens: &TokenStream) -> usize {
     })
 }
 
+/// Every literal of an expansion.
+fn literals(tokens: TokenStream, found: &mut Vec<syn::Lit>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => literals(group.stream(), found),
+            TokenTree::Literal(literal) => found.push(syn::Lit::new(literal)),
+            _ => {}
+        }
+    }
+}
+
+/// Pitfall B13: no float is printed as a literal, which negative and non-finite ones break; they are bit patterns.
+#[test]
+fn b13_no_float_is_a_literal() {
+    let models = [digit_cnn(4), resnet(), mobilenet(), convnext(), yolox()];
+    for model in models {
+        let mut found = Vec::new();
+        literals(expansion(model.to_bytes().unwrap(), quote!(Net = "models/net.nk")), &mut found);
+        assert!(found.len() > 20);
+        assert!(!found.iter().any(|literal| matches!(literal, syn::Lit::Float(_))));
+    }
+}
+
+/// Pitfall B37: constant evaluation of weights. Whatever is computed from weights is computed by the macro: the
+/// expansion holds no loop and no function that is evaluated at compile time but the constructors.
+#[test]
+fn b37_no_loop_is_left_to_constant_evaluation() {
+    struct Walk {
+        const_functions: Vec<String>,
+        loops: usize,
+    }
+    impl<'a> syn::visit::Visit<'a> for Walk {
+        fn visit_signature(&mut self, signature: &'a syn::Signature) {
+            if signature.constness.is_some() {
+                self.const_functions.push(signature.ident.to_string());
+            }
+        }
+        fn visit_expr_for_loop(&mut self, _: &'a syn::ExprForLoop) {
+            self.loops += 1;
+        }
+        fn visit_expr_while(&mut self, _: &'a syn::ExprWhile) {
+            self.loops += 1;
+        }
+        fn visit_expr_loop(&mut self, _: &'a syn::ExprLoop) {
+            self.loops += 1;
+        }
+    }
+    let walk = |filters| {
+        let bytes = digit_cnn(filters).to_bytes().unwrap();
+        let file = syn::parse2(expansion(bytes, quote!(Net = "models/net.nk"))).unwrap();
+        let mut walk = Walk { const_functions: Vec::new(), loops: 0 };
+        syn::visit::Visit::visit_file(&mut walk, &file);
+        (walk.const_functions, walk.loops)
+    };
+    let (functions, loops) = walk(4);
+    assert_eq!(loops, 0);
+    assert!(functions.iter().all(|name| name == "new"), "{functions:?}");
+    assert_eq!(walk(20_000), (functions, loops));
+}
+
 /// Pitfalls B36 and B41: what compilers and editors chew on does not grow with the weights.
 #[test]
-fn the_number_of_tokens_does_not_depend_on_the_weights() {
+fn b36_b41_the_number_of_tokens_does_not_depend_on_the_weights() {
     let tokens = |filters| {
         let bytes = digit_cnn(filters).to_bytes().unwrap();
         (bytes.len(), count(&expansion(bytes, quote!(Net = "models/net.nk"))))

@@ -486,7 +486,7 @@ mod tests {
 
     /// Pitfall B09: a second reader of the convolution must not see the folded form.
     #[test]
-    fn a_pinned_or_activated_convolution_is_not_folded() {
+    fn b09_a_pinned_or_activated_convolution_is_not_folded() {
         for pinned in [true, false] {
             let (mut nodes, mut values) = ([Node::EMPTY; 8], [Value::EMPTY; 8]);
             let mut builder = Builder::new(&mut nodes, &mut values);

@@ -423,7 +423,7 @@ mod tests {
 
     /// Pitfall B14: one rounding instead of two differs for 138 of 140 001 accumulators.
     #[test]
-    fn two_roundings_are_not_one() {
+    fn b14_two_roundings_are_not_one() {
         let m = Multiplier { multiplier: 0x5A82_799A, shift: -9 };
         let single = |x: i32| {
             let total = 31 - m.shift;
@@ -436,7 +436,7 @@ mod tests {
 
     /// Pitfall B15: extremes neither overflow nor change sign.
     #[test]
-    fn extremes_saturate() {
+    fn b15_extremes_saturate() {
         let m = |shift| Multiplier { multiplier: i32::MAX, shift };
         assert_eq!(m(0).apply(i32::MAX), i32::MAX - 1);
         assert_eq!(m(0).apply(i32::MIN), i32::MIN + 1);
@@ -475,7 +475,7 @@ mod tests {
 
     /// Pitfall B17: ties go away from zero.
     #[test]
-    fn means_of_section_12() {
+    fn b17_means_of_section_12() {
         for (values, mean) in [
             (&[3, -2][..], 1),
             (&[-5, -4, -4, -5], -5),

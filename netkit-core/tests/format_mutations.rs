@@ -146,7 +146,7 @@ fn extremes(good: u32) -> impl Iterator<Item = u32> {
 
 /// Pitfall B34: dimensions, counts and lengths at which products and sums wrap.
 #[test]
-fn every_word_may_be_extreme() {
+fn b34_every_word_may_be_extreme() {
     let mut files = small_files();
     files.extend(model_files());
     for (name, good) in files {

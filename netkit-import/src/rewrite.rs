@@ -327,7 +327,7 @@ mod tests {
 
     /// Pitfall B09: the old bias is scaled too.
     #[test]
-    fn a_batch_norm_scales_weights_and_the_old_bias() {
+    fn b09_a_batch_norm_scales_weights_and_the_old_bias() {
         // gamma −2, beta 3, mean 0.5, variance 0.25, epsilon 1e-3; bias 1.
         let factor = -2.0 / (0.25f64 + 1e-3).sqrt();
         let norm = affine(&[factor, 0.0], &[3.0 - 0.5 * factor, 7.0]);

@@ -190,7 +190,7 @@ mod tests {
 
     /// Pitfall B04: a window of nothing but padding.
     #[test]
-    fn ceil_mode_drops_the_window_that_starts_in_the_padding() {
+    fn b04_ceil_mode_drops_the_window_that_starts_in_the_padding() {
         let pads = Pads::Explicit { start: 2, end: 2 };
         let axis = resolve_axis(9, 4, 4, 1, pads, true).unwrap();
         assert_eq!(axis.output, 3, "the naive formula gives 4");

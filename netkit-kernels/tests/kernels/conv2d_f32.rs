@@ -251,8 +251,10 @@ fn same_padding_at_stride_two() {
     });
 }
 
+/// Pitfall B22: scratch sizes of another path than the one that runs. Each call gets exactly what `workspace` says,
+/// between canaries and against a guard page.
 #[test]
-fn any_geometry_agrees_with_the_reference() {
+fn b22_any_geometry_agrees_with_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(6);
         for _ in 0..random_cases(150) {

@@ -152,7 +152,7 @@ fn dilation_and_unequal_strides_equal_the_reference() {
 
 /// Pitfall B18: real zero everywhere must give the bias at every output, borders included.
 #[test]
-fn padding_is_real_zero() {
+fn b18_padding_is_real_zero() {
     on_each_isa(|kernels| {
         for zero_point in [-128, -1, 0, 127] {
             let conv = Conv2d { window: window(WINDOWS[6]), in_channels: 3, out_channels: 17 };
@@ -183,8 +183,9 @@ fn padding_is_real_zero() {
 }
 
 /// Thousands of small layers of every shape.
+/// Pitfall B22, as in float.
 #[test]
-fn random_layers_equal_the_reference() {
+fn b22_random_layers_equal_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(5);
         for _ in 0..random_cases(1000) {

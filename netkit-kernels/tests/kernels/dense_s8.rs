@@ -74,7 +74,7 @@ fn every_number_of_rows_equals_the_reference() {
 
 /// Pitfall B21: an answer must not depend on where the slices lie.
 #[test]
-fn every_misalignment_equals_the_reference() {
+fn b21_every_misalignment_equals_the_reference() {
     on_each_isa(|kernels| {
         for offset in 0..64 {
             for (rows, in_features) in [(1, 200), (3, 67)] {
@@ -86,7 +86,7 @@ fn every_misalignment_equals_the_reference() {
 
 /// Pitfall B20: pairs of products that exceed 16 bits, on the longest sums.
 #[test]
-fn extreme_vectors_do_not_saturate() {
+fn b20_extreme_vectors_do_not_saturate() {
     on_each_isa(|kernels| {
         for seed in 0..60 {
             let dense = Dense { rows: 2, in_features: 4096, out_features: 20 };

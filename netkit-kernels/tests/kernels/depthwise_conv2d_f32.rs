@@ -127,7 +127,7 @@ fn every_width_agrees_with_the_reference() {
 
 /// Pitfall B06: output channel `c · m + j` reads input channel `c`.
 #[test]
-fn multipliers_read_the_channel_they_belong_to() {
+fn b06_multipliers_read_the_channel_they_belong_to() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(3);
         for multiplier in [2, 3, 6] {

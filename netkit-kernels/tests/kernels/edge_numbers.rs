@@ -272,7 +272,7 @@ fn global_response_norm_of_what_overflows() {
 
 /// Pitfall B26: logits of any size, from anywhere.
 #[test]
-fn softmax_of_special_logits() {
+fn b26_softmax_of_special_logits() {
     on_each_isa(|kernels| {
         let isa = kernels.isa().name();
         for len in 2..70 {

@@ -73,6 +73,26 @@ fn softmax_equals_the_reference() {
     });
 }
 
+/// Pitfall B25: an exponential of 127 · 1.0 is infinite as a float; the maximum must go first, and no share is NaN.
+#[test]
+fn b25_softmax_of_the_largest_logits() {
+    on_each_isa(|kernels| {
+        for scale in [1.0, 3.0, 1e6, f32::MAX] {
+            let stage = SoftmaxStage::new(scale);
+            let softmax = |input: &[i8]| {
+                let mut output = vec![7; input.len()];
+                kernels.softmax_s8(&stage, input, &mut output);
+                output
+            };
+            let isa = kernels.isa().name();
+            // A share of 1 is 256 of the output's units above −128, so it saturates.
+            assert_eq!(softmax(&[127, -128, 0]), [127, -128, -128], "{isa} {scale}");
+            assert_eq!(softmax(&[127, 127]), [0, 0], "{isa} {scale}");
+            assert_eq!(softmax(&[-128, -128, -128, -128]), [-64; 4], "{isa} {scale}");
+        }
+    });
+}
+
 /// Section 12 of the specification.
 #[test]
 fn softmax_of_the_specification() {

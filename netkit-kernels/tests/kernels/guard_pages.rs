@@ -9,7 +9,7 @@ use std::process::Command;
 const TOUCH: &str = "NETKIT_TOUCH_GUARD_PAGE";
 
 #[test]
-fn touching_a_guard_page_ends_the_process() {
+fn b30_touching_a_guard_page_ends_the_process() {
     if let Ok(place) = std::env::var(TOUCH) {
         let behind = place == "behind";
         let place = if behind { Place::BeforeGuardPage } else { Place::BehindGuardPage };
@@ -25,7 +25,7 @@ fn touching_a_guard_page_ends_the_process() {
     }
     for side in ["before", "behind"] {
         let this = std::env::current_exe().unwrap();
-        let test = "guard_pages::touching_a_guard_page_ends_the_process";
+        let test = "guard_pages::b30_touching_a_guard_page_ends_the_process";
         // Where this process is emulated, the system cannot start another without being told how.
         let runner = std::env::var("NETKIT_RUNNER").unwrap_or_default();
         let mut words = runner.split_whitespace();

@@ -152,7 +152,7 @@ fn softmax_agrees_with_the_reference() {
 }
 
 #[test]
-fn softmax_shifts_by_the_maximum() {
+fn b26_softmax_shifts_by_the_maximum() {
     on_each_isa(|kernels| {
         let mut output = [0.0; 4];
         kernels.softmax_f32(&[8000.0, 7999.99, 2.0, 1.0], &mut output);

@@ -75,7 +75,7 @@ fn global_pools_equal_the_reference() {
 
 /// Section 12 of the specification.
 #[test]
-fn means_round_away_from_zero() {
+fn b17_means_round_away_from_zero() {
     on_each_isa(|kernels| {
         for (input, expected) in [
             (&[3, -2][..], 1),

@@ -53,7 +53,7 @@ fn hostile_windows_are_refused_or_computed_but_never_read_out_of_bounds() {
 }
 
 #[test]
-fn scratch_that_is_short_or_misaligned_is_refused() {
+fn b22_scratch_that_is_short_or_misaligned_is_refused() {
     on_each_isa(|kernels| {
         let window = Window::new((3, 3), (3, 3), 1, Padding::symmetric(1, 1)).unwrap();
         let conv = Conv2d { window, in_channels: 1, out_channels: 1 };

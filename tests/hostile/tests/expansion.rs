@@ -54,7 +54,7 @@ fn tokens(channels: u32) -> (usize, usize) {
 }
 
 #[test]
-fn the_expansion_does_not_grow_with_the_weights() {
+fn b36_b41_the_expansion_does_not_grow_with_the_weights() {
     let (small_bytes, small) = tokens(16);
     let (large_bytes, large) = tokens(340);
     println!("{small_bytes} bytes: {small} tokens; {large_bytes} bytes: {large} tokens");

@@ -47,7 +47,7 @@ const DAMAGES: [Damage; 16] = [
 ];
 
 #[test]
-fn known_shapes_of_malformed_files_are_refused_by_every_door() {
+fn b34_known_shapes_of_malformed_files_are_refused_by_every_door() {
     let good = seeds::nk().swap_remove(0);
     for name in ["parse", "compile", "roundtrip", "expand", "runtime"] {
         let run = target(name).unwrap().run;

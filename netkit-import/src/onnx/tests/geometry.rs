@@ -1,7 +1,8 @@
 //! Windows: padding, strides, ceil mode.
 
 use super::build::{Attribute, Build};
-use super::{agrees, convert, kinds, nk, numbers, obstacle};
+use super::{agrees, agrees_with, convert, kinds, nk, numbers, obstacle};
+use crate::Options;
 use netkit_core::format::{Layer, LayerKind};
 
 /// One convolution of a single channel with a kernel of ones.
@@ -20,7 +21,7 @@ fn ramp(count: usize) -> Vec<f32> {
 
 /// Pitfall B01: padding that does not ask for the stride.
 #[test]
-fn same_upper_and_same_lower_differ_with_a_stride() {
+fn b01_same_upper_and_same_lower_differ_with_a_stride() {
     for (auto_pad, expected) in
         [("SAME_UPPER", [54.0, 45.0, 72.0, 54.0]), ("SAME_LOWER", [14.0, 30.0, 57.0, 99.0])]
     {
@@ -34,9 +35,27 @@ fn same_upper_and_same_lower_differ_with_a_stride() {
     }
 }
 
+/// Pitfall B02: a padding that depends on a size which the file leaves open.
+#[test]
+fn b02_auto_pad_of_an_open_size_asks_for_it() {
+    let attributes = [("auto_pad", "SAME_UPPER".into()), ("strides", [2, 2].into())];
+    let build = |dims: [&str; 4]| {
+        Build::new()
+            .input("x", &dims)
+            .floats("w", &[2, 3, 3, 3], &numbers(54, 1))
+            .node("Conv", &["x", "w"], "y", &attributes)
+            .output("y")
+    };
+    let open = build(["1", "3", "H", "W"]);
+    obstacle(&open, &["[1, 3, H, W]", "--input-shape 1,3,224,224"]);
+    obstacle(&build(["N", "C", "?", "?"]), &["--input-shape"]);
+    let given = Options { input_shape: Some(vec![1, 3, 7, 6]) };
+    assert_eq!(agrees_with(&open, &given).output.dims(), [1, 2, 4, 3]);
+}
+
 /// Pitfall B03: the output of SAME is the input over the stride, rounded up.
 #[test]
-fn same_padding_rounds_the_output_up() {
+fn b03_same_padding_rounds_the_output_up() {
     let attributes = [("auto_pad", "SAME_UPPER".into()), ("strides", [2, 2].into())];
     let conversion = agrees(&ones(["1", "1", "7", "5"], [3, 3], &attributes));
     assert_eq!(conversion.output.dims(), [1, 1, 4, 3]);
@@ -187,7 +206,7 @@ fn global_pools_are_windows_as_large_as_the_map() {
 
 /// Pitfall B06: kernels that are not square.
 #[test]
-fn depthwise_kernels_may_be_uneven() {
+fn b06_depthwise_kernels_may_be_uneven() {
     let depthwise = |multiplier: i64, attributes: &[(&str, Attribute)]| {
         let primes = [
             2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0, 23.0, 29.0, 31.0, 37.0, 41.0, 43.0, 47.0,

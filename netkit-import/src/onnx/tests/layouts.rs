@@ -46,7 +46,7 @@ fn a_dense_layer_behind_a_flatten_has_its_columns_permuted() {
 
 /// Pitfall B10: columns behind a flattened map.
 #[test]
-fn every_way_to_flatten_permutes_the_same() {
+fn b10_every_way_to_flatten_permutes_the_same() {
     let flattened = |build: Build| agrees(&dense(build, "flat", 24, 5, "y").output("y")).model;
     let flatten = flattened(map_of_3_by_2_by_4().node("Flatten", &["map"], "flat", &[]));
     let reshape = flattened(map_of_3_by_2_by_4().integers("to", &[1, -1]).node(
@@ -110,7 +110,7 @@ fn a_transposition_before_a_flatten_is_read_not_assumed() {
 
 /// Pitfall B08: a transposition is what its `perm` says, which may be nothing.
 #[test]
-fn a_transposed_weight_is_read_by_its_perm() {
+fn b08_a_transposed_weight_is_read_by_its_perm() {
     for (perm, dims) in [([0, 1], [4, 5]), ([1, 0], [5, 4])] {
         let build = Build::new()
             .input("x", &["N", "4"])

@@ -124,8 +124,40 @@ fn fused(build: &Build) -> (Activation, f32) {
     (dense.activation, dense.alpha)
 }
 
+/// Pitfall B11: a quantized graph is not quietly computed in float.
 #[test]
-fn clip_of_every_version() {
+fn b11_quantized_operators_are_refused() {
+    let build = Build::new()
+        .input("q", &["1", "1", "4", "4"])
+        .floats("scale", &[], &[0.5])
+        .floats("w", &[2, 1, 3, 3], &numbers(18, 1))
+        .node("DequantizeLinear", &["q", "scale"], "x", &[])
+        .node("Conv", &["x", "w"], "c", &[])
+        .node("QuantizeLinear", &["c", "scale"], "y", &[])
+        .output("y");
+    let all = obstacles(&build);
+    assert!(all.iter().any(|text| text.starts_with("DequantizeLinear `x`")), "{all:#?}");
+    assert!(all.iter().any(|text| text.contains("convert the float model")), "{all:#?}");
+    // Nor is a Conv left out of the list because it alone could be converted.
+    assert!(all.iter().any(|text| text.starts_with("QuantizeLinear `y`")), "{all:#?}");
+}
+
+/// Pitfall B13: constants that are no numbers, where they mean something and where they do not.
+#[test]
+fn b13_masks_of_minus_infinity_are_refused() {
+    let build = row("4")
+        .floats("w", &[4, 3], &numbers(12, 1))
+        .floats("mask", &[3], &[0.0, f32::NEG_INFINITY, 0.0])
+        .node("MatMul", &["x", "w"], "h", &[])
+        .node("Add", &["h", "mask"], "m", &[])
+        .node("Softmax", &["m"], "y", &[])
+        .output("y");
+    obstacle(&build, &["not all finite numbers"]);
+}
+
+/// Pitfall B13: limits of a clip may be infinite.
+#[test]
+fn b13_clip_of_every_version() {
     let inputs = |inputs: &[&str]| fused(&with_activation(13, "Clip", inputs, &[])).0;
     assert_eq!(inputs(&["h", "zero", "six"]), Activation::Relu6);
     assert_eq!(inputs(&["h", "zero", "one_six"]), Activation::Relu6);
@@ -335,9 +367,27 @@ fn an_activation_behind_a_max_pool_moves_before_it() {
     assert_eq!(kinds(&agrees(&build)), [LayerKind::Conv2d, LayerKind::MaxPool2d]);
 }
 
+/// Pitfall B25: a bias that is not there, by a missing input or an empty name.
+#[test]
+fn b25_a_missing_bias_is_zero() {
+    for bias in [&[][..], &[""]] {
+        let conv = Build::new()
+            .input("x", &["1", "2", "3", "4"])
+            .floats("w", &[3, 2, 2, 2], &numbers(24, 1))
+            .node("Conv", &[&["x", "w"], bias].concat(), "y", &[])
+            .output("y");
+        let gemm = gemm(&[&["x", "w"], bias].concat(), &[]);
+        for build in [conv, gemm] {
+            let pairs = agrees(&build).model.pairs;
+            let TensorData::F32(bias) = &pairs[0].bias.data else { panic!("{pairs:?}") };
+            assert!(!bias.is_empty() && bias.iter().all(|&x| x == 0.0), "{bias:?}");
+        }
+    }
+}
+
 /// Pitfall B12: scalars and empty names are legal.
 #[test]
-fn constants_of_every_spelling() {
+fn b12_constants_of_every_spelling() {
     let listed = |tensor| {
         Build::new()
             .input("x", &["1", "2", "2", "2"])
