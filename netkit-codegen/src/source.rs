@@ -1,7 +1,7 @@
 //! Where models come from: the rules for paths, and reading.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What a path is relative to.
@@ -98,12 +98,25 @@ impl ModelPath {
 }
 
 /// As written.
+/// For comments, documentation and messages: a name may hold line ends, behind which a comment would end and code begin,
+/// and characters that steer a terminal or turn the direction of text, which the compiler refuses. They are escaped.
 impl fmt::Display for ModelPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.base {
-            Base::Manifest => f.write_str(&self.relative),
-            Base::OutDir => write!(f, "$OUT_DIR/{}", self.relative),
+        if self.base == Base::OutDir {
+            f.write_str("$OUT_DIR/")?;
         }
+        for character in self.relative.chars() {
+            let turns_text = matches!(
+                character,
+                '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            );
+            if character.is_control() || turns_text {
+                write!(f, "{}", character.escape_default())?;
+            } else {
+                f.write_char(character)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -332,6 +345,17 @@ mod tests {
         for variable in ["$HOME/a.nk", "$OUT_DIRECTORY/a.nk", "$OUT_DIR", "$OUT_DIR/$X/a.nk"] {
             assert_eq!(parse(variable), Err(PathError::Variable), "{variable}");
         }
+    }
+
+    #[test]
+    fn no_name_ends_a_comment() {
+        let shown = |written: &str| ModelPath::parse(written).unwrap().to_string();
+        assert_eq!(shown("models/e\u{301}té \"a\" 神.nk"), "models/e\u{301}té \"a\" 神.nk");
+        assert_eq!(shown("$OUT_DIR/a.nk"), "$OUT_DIR/a.nk");
+        assert_eq!(
+            shown("a\n*/fn main(){}\r\u{202e}\u{2028}\u{1b}[2J.nk"),
+            "a\\n*/fn main(){}\\r\\u{202e}\\u{2028}\\u{1b}[2J.nk"
+        );
     }
 
     /// A build must neither wait for a pipe's writer nor read a device without end.
