@@ -81,7 +81,7 @@ fn runs() {
 
 /// Pitfall B39: paths from members, doctests and odd folders.
 #[test]
-fn generated_code_is_at_home_everywhere() {
+fn b39_generated_code_is_at_home_everywhere() {
     let scratch = Scratch::new("hygiene");
     let netkit = format!("netkit = {}", Scratch::netkit(""));
     let strict = include_str!("hygiene/user.rs");
