@@ -12,6 +12,7 @@ pub(crate) mod depthwise_f32;
 pub(crate) mod depthwise_s8;
 pub(crate) mod dot_f32;
 pub(crate) mod interleave_s8;
+pub(crate) mod pool_f32;
 mod scalar;
 mod scalar_s8;
 pub(crate) mod store_s8;

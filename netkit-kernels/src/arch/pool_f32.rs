@@ -1,0 +1,172 @@
+//! Maximum or mean over the in-bounds taps of a window, vectors along the channels.
+//!
+//! Some vectors of channels at a time stay in registers while the window's taps pass by: what a tap costs besides its
+//! loads is then shared by all of them. Without vectors one channel follows the other, which is less code.
+
+use crate::generic::window::taps_inside;
+use crate::simd::{Kernel, Simd};
+use core::ops::Range;
+use netkit_core::op::Pool2d;
+
+/// Output rows `rows` of a pool: of the mean if `MEAN`, else of the maximum.
+pub(crate) struct Pool2dF32<'a, const MEAN: bool> {
+    pub(crate) pool: Pool2d,
+    /// The whole map, `[in_h][in_w][channels]`.
+    pub(crate) input: &'a [f32],
+    pub(crate) rows: Range<usize>,
+    /// `[rows.len()][out_w][channels]`
+    pub(crate) output: &'a mut [f32],
+}
+
+/// Vectors of channels that pass over a window together.
+const VECTORS: usize = 4;
+
+impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let (w, channels) = (&self.pool.window, self.pool.channels);
+        if !self.is_sound() || channels == 0 {
+            return;
+        }
+        let row_pitch = w.dilation_h * w.in_w * channels;
+        // Columns from a window's first tap to behind its last.
+        let span = w.kernel_w.saturating_sub(1) * w.dilation_w + 1;
+        let row_len = (w.out_w * channels).max(1);
+        for (oh, row) in self.rows.zip(self.output.chunks_exact_mut(row_len)) {
+            let is = taps_inside(oh, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
+            let ih = (oh * w.stride_h + is.start * w.dilation_h).wrapping_sub(w.pad_top);
+            for (ow, pixel) in row.chunks_exact_mut(channels).enumerate() {
+                let column = ow * w.stride_w;
+                let js = if column >= w.pad_left && column + span <= w.in_w + w.pad_left {
+                    0..w.kernel_w
+                } else {
+                    taps_inside(ow, w.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left)
+                };
+                let iw = (ow * w.stride_w + js.start * w.dilation_w).wrapping_sub(w.pad_left);
+                // Where there is no tap this may point anywhere: nothing is read.
+                let first = ih.wrapping_mul(w.in_w).wrapping_add(iw).wrapping_mul(channels);
+                let taps = Taps {
+                    first: self.input.as_ptr().wrapping_add(first),
+                    rows: is.len(),
+                    row_pitch,
+                    columns: js.len(),
+                    column_pitch: w.dilation_w * channels,
+                };
+                // A window without a tap sums to 0, and 0 / 1 is 0.
+                let count = simd.splat((is.len() * js.len()).max(1) as f32);
+                if let Some(last) = channels.checked_sub(S::LANES) {
+                    let mut lane = 0;
+                    let to = pixel.as_mut_ptr();
+                    // The commonest window has no loops.
+                    let small = (taps.rows, taps.columns) == (2, 2);
+                    while S::LANES > 1 && small && lane + VECTORS * S::LANES <= channels {
+                        // SAFETY: `is_sound` holds, so the map has `channels` floats at each tap, and the
+                        // pixel has as many.
+                        unsafe { taps.pool::<S, MEAN, VECTORS, 2>(simd, lane, count, to) };
+                        lane += VECTORS * S::LANES;
+                    }
+                    while S::LANES > 1 && lane + VECTORS * S::LANES <= channels {
+                        // SAFETY: as above.
+                        unsafe { taps.pool::<S, MEAN, VECTORS, 0>(simd, lane, count, to) };
+                        lane += VECTORS * S::LANES;
+                    }
+                    while lane < channels {
+                        // The last vector overlaps the one before rather than be a part of one.
+                        // SAFETY: as above.
+                        unsafe { taps.pool::<S, MEAN, 1, 0>(simd, lane.min(last), count, to) };
+                        lane += S::LANES;
+                    }
+                } else {
+                    let mut total = start::<S, MEAN>(simd);
+                    for i in 0..taps.rows {
+                        for j in 0..taps.columns {
+                            let at = first + i * taps.row_pitch + j * taps.column_pitch;
+                            let x = self.input.get(at..at + channels).unwrap_or(&[]);
+                            total = join::<S, MEAN>(simd, simd.load(x), total);
+                        }
+                    }
+                    simd.store(pixel, finish::<S, MEAN>(simd, total, count));
+                }
+            }
+        }
+    }
+}
+
+impl<const MEAN: bool> Pool2dF32<'_, MEAN> {
+    /// All that the unchecked loads and stores rely on, besides what `taps_inside` promises.
+    #[inline(always)]
+    fn is_sound(&self) -> bool {
+        let (w, channels) = (&self.pool.window, self.pool.channels);
+        let check = || {
+            let input = w.in_h.checked_mul(w.in_w)?.checked_mul(channels)?;
+            let output = self.rows.len().checked_mul(w.out_w)?.checked_mul(channels)?;
+            Some(input == self.input.len() && output == self.output.len())
+        };
+        check().unwrap_or(false)
+    }
+}
+
+/// The taps of one window that lie inside the map.
+struct Taps {
+    /// Channel 0 of the first.
+    first: *const f32,
+    rows: usize,
+    /// Floats from one row of taps to the next, and from one column to the next.
+    row_pitch: usize,
+    columns: usize,
+    column_pitch: usize,
+}
+
+impl Taps {
+    /// `V` vectors of channels, from `lane` on, into as many of the pixel's. If `K` is not 0, the window is `K` taps
+    /// high and wide.
+    ///
+    /// # Safety
+    /// From `lane` on, `V · LANES` channels can be read at each tap, and written at `pixel`.
+    #[inline(always)]
+    unsafe fn pool<S: Simd, const MEAN: bool, const V: usize, const K: usize>(
+        &self,
+        simd: S,
+        lane: usize,
+        count: S::Vector,
+        pixel: *mut f32,
+    ) {
+        let mut totals = [start::<S, MEAN>(simd); V];
+        let mut row = self.first.wrapping_add(lane);
+        for _ in 0..if K > 0 { K } else { self.rows } {
+            let mut tap = row;
+            for _ in 0..if K > 0 { K } else { self.columns } {
+                for (v, total) in totals.iter_mut().enumerate() {
+                    // SAFETY: the caller vouches for the tap's channels.
+                    let x = unsafe { simd.load_pointer(tap.wrapping_add(v * S::LANES)) };
+                    *total = join::<S, MEAN>(simd, x, *total);
+                }
+                tap = tap.wrapping_add(self.column_pitch);
+            }
+            row = row.wrapping_add(self.row_pitch);
+        }
+        for (v, total) in totals.into_iter().enumerate() {
+            let value = finish::<S, MEAN>(simd, total, count);
+            // SAFETY: the caller vouches for the pixel's channels.
+            unsafe { simd.store_pointer(pixel.wrapping_add(lane + v * S::LANES), value) };
+        }
+    }
+}
+
+#[inline(always)]
+fn start<S: Simd, const MEAN: bool>(simd: S) -> S::Vector {
+    simd.splat(if MEAN { 0.0 } else { f32::MIN })
+}
+
+#[inline(always)]
+fn join<S: Simd, const MEAN: bool>(simd: S, x: S::Vector, total: S::Vector) -> S::Vector {
+    // x > total ? x : total, so NaN never wins.
+    if MEAN { simd.add(total, x) } else { simd.max(x, total) }
+}
+
+#[inline(always)]
+fn finish<S: Simd, const MEAN: bool>(simd: S, total: S::Vector, count: S::Vector) -> S::Vector {
+    if MEAN { simd.div(total, count) } else { total }
+}
