@@ -71,6 +71,16 @@ pub(crate) trait Simd: Copy {
     fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// `a / b`
     fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `√x`, correctly rounded.
+    #[inline(always)]
+    fn sqrt(self, x: Self::Vector) -> Self::Vector {
+        let mut lanes = [0.0; netkit_core::pack::PANEL];
+        self.store(&mut lanes, x);
+        for lane in lanes.iter_mut().take(Self::LANES) {
+            *lane = libm::sqrtf(*lane);
+        }
+        self.load(&lanes)
+    }
     /// `a · b + c`, with one rounding where the instruction set has it and two where not.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// `sums[v] = x[index] · weights[v] + sums[v]`, as [`mul_add`](Self::mul_add).

@@ -49,6 +49,15 @@ const ROUND: f32 = 12_582_912.0;
 /// `e^x`, within 2 ULP for results of at least `2^−125`; smaller ones are 0. NaN stays NaN.
 #[inline(always)]
 pub(crate) fn exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    let result = exp_beside_one(simd, x);
+    let result = simd.select_greater(simd.splat(EXP_MIN), x, simd.splat(0.0), result);
+    simd.select_greater(x, simd.splat(EXP_MAX), simd.splat(f32::INFINITY), result)
+}
+
+/// `e^x` for where 1 is added to it: what is less than about `2^−125` is about that, and what is infinite by less than a
+/// third of a per cent may be the greatest float, whose inverse is as good as 0. NaN stays NaN.
+#[inline(always)]
+fn exp_beside_one<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     // e^x = 2^n · e^r with n = round(x / ln 2), |r| ≤ ln 2 / 2; ln 2 in two parts, the first with few
     // enough bits that n times it is exact.
     let bounded = simd.min(simd.splat(89.0), simd.max(simd.splat(EXP_MIN), x));
@@ -62,9 +71,7 @@ pub(crate) fn exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     }
     // 2^n in two steps: n = 128 has no float of its own.
     let scale = simd.power_of_two(simd.sub(t, simd.splat(1.0)));
-    let result = simd.mul(simd.mul(p, scale), simd.splat(2.0));
-    let result = simd.select_greater(simd.splat(EXP_MIN), x, simd.splat(0.0), result);
-    simd.select_greater(x, simd.splat(EXP_MAX), simd.splat(f32::INFINITY), result)
+    simd.mul(simd.mul(p, scale), simd.splat(2.0))
 }
 
 /// `e^r` on |r| ≤ ln 2 / 2, highest power first: minimax for the relative error (3.2e-9 before rounding
@@ -76,13 +83,13 @@ const EXP_POLYNOMIAL: [f32; 7] =
 #[inline(always)]
 pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     let one = simd.splat(1.0);
-    simd.div(one, simd.add(one, exp(simd, simd.sub(simd.splat(0.0), x))))
+    simd.div(one, simd.add(one, exp_beside_one(simd, simd.sub(simd.splat(0.0), x))))
 }
 
 /// `x / (1 + e^−x)`
 #[inline(always)]
 pub(crate) fn silu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
-    simd.div(x, simd.add(simd.splat(1.0), exp(simd, simd.sub(simd.splat(0.0), x))))
+    simd.div(x, simd.add(simd.splat(1.0), exp_beside_one(simd, simd.sub(simd.splat(0.0), x))))
 }
 
 /// `0.5 · x · (1 + tanh(u))` with `u = 0.79788456 · (x + 0.044715 · x³)`, as `x / (1 + e^−2u)`, which
@@ -96,7 +103,7 @@ pub(crate) fn gelu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
         simd.splat(MINUS_TWICE_SQRT_2_OVER_PI * 0.044_715),
         simd.splat(MINUS_TWICE_SQRT_2_OVER_PI),
     );
-    simd.div(x, simd.add(simd.splat(1.0), exp(simd, simd.mul(x, factor))))
+    simd.div(x, simd.add(simd.splat(1.0), exp_beside_one(simd, simd.mul(x, factor))))
 }
 
 /// Hyperbolic tangent.
@@ -109,7 +116,7 @@ pub(crate) fn tanh<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     let two = simd.splat(2.0);
     let negated = simd.sub(zero, x);
     let magnitude = simd.select_greater(zero, x, negated, x);
-    let e = exp(simd, simd.mul(magnitude, two));
+    let e = exp_beside_one(simd, simd.mul(magnitude, two));
     let large = simd.sub(one, simd.div(two, simd.add(e, one)));
     let large = simd.select_greater(zero, x, simd.sub(zero, large), large);
     let square = simd.mul(x, x);

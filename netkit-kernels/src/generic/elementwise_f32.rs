@@ -34,10 +34,27 @@ impl Kernel for ActivationInPlaceF32<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        for x in self.data.chunks_mut(S::LANES) {
-            let y = apply(simd, self.activation, simd.load(x));
-            simd.store(x, y);
+        // One comparison for all elements: a constant activation needs none inside the loop.
+        match self.activation {
+            Activation::Sigmoid => in_place(simd, Activation::Sigmoid, self.data),
+            Activation::Tanh => in_place(simd, Activation::Tanh, self.data),
+            Activation::Silu => in_place(simd, Activation::Silu, self.data),
+            Activation::Gelu => in_place(simd, Activation::Gelu, self.data),
+            simple => in_place(simd, simple, self.data),
         }
+    }
+}
+
+#[inline(always)]
+fn in_place<S: Simd>(simd: S, activation: Activation, data: &mut [f32]) {
+    let (whole, tail) = data.split_at_mut(data.len() - data.len() % S::LANES);
+    for x in whole.chunks_exact_mut(S::LANES) {
+        let y = apply(simd, activation, simd.load(x));
+        simd.store(x, y);
+    }
+    if !tail.is_empty() {
+        let y = apply(simd, activation, simd.load(tail));
+        simd.store(tail, y);
     }
 }
 

@@ -36,16 +36,53 @@ impl Kernel for LayerNormF32<'_> {
             }
             let squares: f32 = tail.iter().map(|x| (x - mean) * (x - mean)).sum();
             let variance = (simd.reduce_sum(lanes) + squares) / count;
-            let factor = simd.splat(1.0 / libm::sqrtf(variance + self.epsilon));
-            let constants = self.gamma.chunks(S::LANES).zip(self.beta.chunks(S::LANES));
-            let data = x.chunks(S::LANES).zip(y.chunks_mut(S::LANES));
-            for ((gamma, beta), (x, y)) in constants.zip(data) {
-                let deviation = simd.sub(simd.load(x), simd.splat(mean));
-                let normal = simd.mul(deviation, factor);
-                simd.store(y, simd.mul_add(normal, simd.load(gamma), simd.load(beta)));
-            }
+            let deviation = simd.sqrt(simd.splat(variance + self.epsilon));
+            let factor = simd.div(simd.splat(1.0), deviation);
+            let normal = Some((simd.splat(mean), factor));
+            affine(simd, normal, x, self.gamma, self.beta, y);
         }
     }
+}
+
+/// `y = x · scale + shift`, `x` first taken relative to a mean and multiplied by a factor where they are given.
+#[inline(always)]
+fn affine<S: Simd>(
+    simd: S,
+    normal: Option<(S::Vector, S::Vector)>,
+    x: &[f32],
+    scale: &[f32],
+    shift: &[f32],
+    y: &mut [f32],
+) {
+    // Whole vectors apart from what is left: their slices need not be asked for their lengths.
+    let rest = y.len() - y.len() % S::LANES;
+    let constants = scale.chunks_exact(S::LANES).zip(shift.chunks_exact(S::LANES));
+    let data = x.chunks_exact(S::LANES).zip(y.chunks_exact_mut(S::LANES));
+    for ((scale, shift), (x, y)) in constants.zip(data) {
+        let value = affine_vector(simd, normal, x, scale, shift);
+        simd.store(y, value);
+    }
+    if let (Some(x), Some(scale), Some(shift), Some(y @ [_, ..])) =
+        (x.get(rest..), scale.get(rest..), shift.get(rest..), y.get_mut(rest..))
+    {
+        let value = affine_vector(simd, normal, x, scale, shift);
+        simd.store(y, value);
+    }
+}
+
+#[inline(always)]
+fn affine_vector<S: Simd>(
+    simd: S,
+    normal: Option<(S::Vector, S::Vector)>,
+    x: &[f32],
+    scale: &[f32],
+    shift: &[f32],
+) -> S::Vector {
+    let mut x = simd.load(x);
+    if let Some((mean, factor)) = normal {
+        x = simd.mul(simd.sub(x, mean), factor);
+    }
+    simd.mul_add(x, simd.load(scale), simd.load(shift))
 }
 
 /// `G[c] = √(Σ_pixels x²)`, `N[c] = G[c] / (mean_c G + ε)`, `y = gamma[c] · x · N[c] + beta[c] + x`.
@@ -68,16 +105,25 @@ impl Kernel for GlobalResponseNormF32<'_> {
         let channels = self.shape.channels.max(1);
         self.factors.fill(0.0);
         for pixel in self.input.chunks_exact(channels) {
-            for (sum, x) in self.factors.chunks_mut(S::LANES).zip(pixel.chunks(S::LANES)) {
+            let rest = channels - channels % S::LANES;
+            let (sums, last_sums) = self.factors.split_at_mut(rest.min(self.factors.len()));
+            let (whole, last) = pixel.split_at(rest);
+            for (sum, x) in sums.chunks_exact_mut(S::LANES).zip(whole.chunks_exact(S::LANES)) {
                 let x = simd.load(x);
                 let total = simd.mul_add(x, x, simd.load(sum));
                 simd.store(sum, total);
             }
+            if !last.is_empty() {
+                let x = simd.load(last);
+                let total = simd.mul_add(x, x, simd.load(last_sums));
+                simd.store(last_sums, total);
+            }
         }
         let mut total = 0.0;
-        for factor in &mut *self.factors {
-            *factor = libm::sqrtf(*factor);
-            total += *factor;
+        for factors in self.factors.chunks_mut(S::LANES) {
+            let roots = simd.sqrt(simd.load(factors));
+            simd.store(factors, roots);
+            total += factors.iter().sum::<f32>();
         }
         // y = x · (gamma · N + 1) + beta
         let scale = 1.0 / (total / channels as f32 + self.epsilon);
@@ -86,12 +132,7 @@ impl Kernel for GlobalResponseNormF32<'_> {
         }
         let pixels = self.input.chunks_exact(channels);
         for (x, y) in pixels.zip(self.output.chunks_exact_mut(channels)) {
-            let constants = self.factors.chunks(S::LANES).zip(self.beta.chunks(S::LANES));
-            let data = x.chunks(S::LANES).zip(y.chunks_mut(S::LANES));
-            for ((factor, beta), (x, y)) in constants.zip(data) {
-                let value = simd.mul_add(simd.load(x), simd.load(factor), simd.load(beta));
-                simd.store(y, value);
-            }
+            affine(simd, None, x, self.factors, self.beta, y);
         }
     }
 }

@@ -108,6 +108,12 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn sqrt(self, x: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_sqrt_ps(x) }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
         // SAFETY: the token proves FMA.
         unsafe { _mm256_fmadd_ps(a, b, c) }

@@ -99,6 +99,12 @@ impl Simd for Sse2 {
     }
 
     #[inline(always)]
+    fn sqrt(self, x: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves SSE2.
+        unsafe { _mm_sqrt_ps(x) }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
         // SAFETY: the token proves SSE2.
         let product = unsafe { _mm_mul_ps(a, b) };
