@@ -32,6 +32,10 @@ pub(crate) trait Simd: Copy {
     /// most 8.
     const DEPTHWISE_PIXELS: usize;
 
+    /// Whether depthwise tiles at the edges of a map, and those away from them, are compiled apart, so that no column is
+    /// asked whether it is inside. Worth its code where it was measured.
+    const DEPTHWISE_EDGES: bool = false;
+
     /// Whether weights in file order are read where they lie instead of being packed a panel at a time.
     const READS_FILE_ORDER: bool = false;
 

@@ -32,6 +32,17 @@ pub(crate) struct DepthwiseRowsF32<'a, const KW: usize, const SW: usize> {
     pub(crate) output: &'a mut [f32],
 }
 
+/// Which columns of a tile lie outside the map: none.
+const INSIDE: u8 = 0;
+/// Half a kernel on the left, as where padding keeps a map's size.
+const LEFT: u8 = 1;
+/// Half a kernel on the right.
+const RIGHT: u8 = 2;
+/// Half a kernel on either side: the tile is as wide as the map.
+const BOTH: u8 = LEFT | RIGHT;
+/// Some or none: each column is asked.
+const ANY: u8 = 4;
+
 /// Pixels of the largest tile. Two vectors of channels at once hide more latency and share the work of
 /// addressing, but a kernel seven wide leaves registers for one.
 const fn most<S: Simd, const KW: usize>() -> usize {
@@ -122,15 +133,44 @@ impl<const KW: usize, const SW: usize> DepthwiseRowsF32<'_, KW, SW> {
         };
         let lanes = self.block.len();
         let mut lane = 0;
-        while KW <= 5 && lane + 2 * S::LANES <= lanes {
-            // SAFETY: `is_sound` holds, and two vectors of channels are left.
-            unsafe { tile.vectors::<S, 2>(simd, lane) };
-            lane += 2 * S::LANES;
+        if KW <= 5 {
+            let columns = (P - 1) * SW + KW;
+            let edges = match (tile.start, tile.end.min(columns)) {
+                (0, end) if end == columns => INSIDE,
+                (start, end) if start == KW / 2 && end == columns => LEFT,
+                (0, end) if end + KW / 2 == columns => RIGHT,
+                (start, end) if start == KW / 2 && end + KW / 2 == columns => BOTH,
+                _ => ANY,
+            };
+            while lane + 2 * S::LANES <= lanes {
+                macro_rules! vectors {
+                    ($edges:expr) => {
+                        // SAFETY: `is_sound` holds, two vectors of channels are left, and the edges are those of
+                        // the tile.
+                        unsafe { tile.vectors::<S, 2, { $edges }>(simd, lane) }
+                    };
+                }
+                match edges {
+                    INSIDE if const { S::DEPTHWISE_EDGES } => vectors!(INSIDE),
+                    // Small tiles are rare, and larger ones do not leave them to an edge.
+                    LEFT if const { S::DEPTHWISE_EDGES && 2 * P > most::<S, KW>() } => {
+                        vectors!(LEFT)
+                    }
+                    RIGHT if const { S::DEPTHWISE_EDGES && 2 * P > most::<S, KW>() } => {
+                        vectors!(RIGHT)
+                    }
+                    BOTH if const { S::DEPTHWISE_EDGES && 2 * P > most::<S, KW>() } => {
+                        vectors!(BOTH)
+                    }
+                    _ => vectors!(ANY),
+                }
+                lane += 2 * S::LANES;
+            }
         }
         while lane < lanes {
             // The last vector overlaps the one before rather than be a part of one.
             // SAFETY: `is_sound` holds; the block has at least one vector of channels.
-            unsafe { tile.vectors::<S, 1>(simd, lane.min(lanes - S::LANES)) };
+            unsafe { tile.vectors::<S, 1, ANY>(simd, lane.min(lanes - S::LANES)) };
             lane += S::LANES;
         }
     }
@@ -161,9 +201,10 @@ impl<const P: usize, const KW: usize, const SW: usize> Tile<P, KW, SW> {
     /// `V` vectors of channels, from `lane` of the block on.
     ///
     /// # Safety
-    /// The block has `lane + V · LANES` channels or more, and the tile's rows, columns and pixels exist.
+    /// The block has `lane + V · LANES` channels or more, the tile's rows, columns and pixels exist, and unless `EDGES`
+    /// is [`ANY`] the columns outside the map are those that it says.
     #[inline(always)]
-    unsafe fn vectors<S: Simd, const V: usize>(self, simd: S, lane: usize) {
+    unsafe fn vectors<S: Simd, const V: usize, const EDGES: u8>(self, simd: S, lane: usize) {
         let mut bias = [simd.splat(0.0); V];
         for (v, bias) in bias.iter_mut().enumerate() {
             // SAFETY: the caller vouches for the channels.
@@ -184,8 +225,15 @@ impl<const P: usize, const KW: usize, const SW: usize> Tile<P, KW, SW> {
                 from = from.wrapping_add(self.weight_pitch);
             }
             let mut pixel = row;
-            for c in 0..(P - 1) * SW + KW {
-                if c >= self.start && c < self.end {
+            let columns = (P - 1) * SW + KW;
+            for c in 0..columns {
+                let inside = if EDGES == ANY {
+                    c >= self.start && c < self.end
+                } else {
+                    (EDGES & LEFT == 0 || c >= KW / 2)
+                        && (EDGES & RIGHT == 0 || c + KW / 2 < columns)
+                };
+                if inside {
                     for v in 0..V {
                         // SAFETY: the column is inside the map; the caller vouches for the row and
                         // the channels.

@@ -31,6 +31,7 @@ impl Simd for Avx2 {
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [12, 6, 0];
     const DEPTHWISE_PIXELS: usize = 4;
+    const DEPTHWISE_EDGES: bool = true;
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Output {

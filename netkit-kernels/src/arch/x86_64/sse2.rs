@@ -12,6 +12,7 @@ impl Simd for Sse2 {
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [8, 6, 2];
     const DEPTHWISE_PIXELS: usize = 4;
+    const DEPTHWISE_EDGES: bool = true;
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Output {
