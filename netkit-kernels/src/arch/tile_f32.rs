@@ -77,6 +77,8 @@ pub(crate) struct Tiles<'a> {
     pub(crate) panels: &'a [f32],
     /// Floats from one panel to the next.
     pub(crate) panel_pitch: usize,
+    /// The weights that are read next, if they are known: they are asked for beforehand.
+    pub(crate) next: &'a [f32],
     pub(crate) start: Start<'a>,
     pub(crate) finish: Finish<'a>,
     /// The block's output, `[pixels][channel_pitch]`.
@@ -98,6 +100,13 @@ pub(crate) struct TilesOf<'a, 'b, const P: usize, const V: usize, const LISTED: 
 /// The greatest depth whose taps can be listed.
 pub(crate) const LISTED_DEPTH: usize = 64;
 
+/// Steps of the depth at a turn, for tiles of at least so many pixels: 8 instead of 1 gained 1 to 3 % on Zen 3.
+const STEPS: usize = 8;
+const UNROLLED_PIXELS: usize = 4;
+
+/// Floats of the widest tile's channels.
+const WIDTH: usize = 2 * PANEL;
+
 /// Floats of a tile that is not a whole number of vectors wide.
 const BUFFER: usize = 14 * 2 * PANEL;
 
@@ -106,7 +115,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        const { assert!(P * V * S::LANES <= BUFFER) };
+        const { assert!(P * V * S::LANES <= BUFFER && V * S::LANES <= WIDTH) };
         let t = self.0;
         if !is_sound::<S, V>(t) {
             return;
@@ -124,67 +133,78 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
         }
         let list = list.get(..t.depth.len()).unwrap_or(&list);
         let whole = t.channels.len() == V * S::LANES;
-        // Sums start from `buffer`: the bias, or what was left in the output; and where the tile's
-        // channels do not fill its vectors they end there.
-        let mut buffer = [0.0f32; BUFFER];
-        if let Start::Bias(bias) = t.start {
-            for (to, &bias) in buffer.iter_mut().zip(bias).take(t.channels.len()) {
+        let mut bias = [0.0f32; WIDTH];
+        if let Start::Bias(from) = t.start {
+            for (to, &from) in bias.iter_mut().zip(from).take(t.channels.len()) {
                 // A bias of −0 becomes 0, as it does where padded taps are skipped instead of added.
-                *to = bias + 0.0;
+                *to = from + 0.0;
             }
         }
 
         let (row, mut column) = divide(t.range.start, t.pixels.width);
-        let mut row_start = row * t.pixels.row_step;
-        let mut offset = row_start + column * t.pixels.column_step;
-        while t.range.end.saturating_sub(t.range.start) >= P {
-            let mut pixels = [t.input.as_ptr(); P];
-            for pixel in &mut pixels {
-                *pixel = pixel.wrapping_add(offset);
-                column += 1;
-                offset += t.pixels.column_step;
-                if column == t.pixels.width {
-                    column = 0;
-                    row_start += t.pixels.row_step;
-                    offset = row_start;
+        // What the loop reads is copied out of the borrow: stores through pointers might change it for all the compiler
+        // knows.
+        let Pixels { width, column_step, row_step } = t.pixels;
+        let (input, channel_pitch) = (t.input.as_ptr(), t.channel_pitch);
+        let mut row_start = row * row_step;
+        let mut offset = row_start + column * column_step;
+        let mut first = t.range.start * channel_pitch + t.channels.start;
+        let mut left = t.range.end.saturating_sub(t.range.start);
+        let (start, finish) = (t.start, t.finish);
+        let output = t.output.as_mut_ptr();
+        let depth = Depth::of(t);
+        // Tiles before these have asked for their share.
+        let mut asked = t.range.start / P * (t.depth.len() / STEPS);
+        let next = t.next;
+        while left >= P {
+            let mut pixels = [input.wrapping_add(offset); P];
+            if column + P < width {
+                // All in one row, and the next tile starts there too: no need to look for its end at each.
+                for (p, pixel) in pixels.iter_mut().enumerate() {
+                    *pixel = pixel.wrapping_add(p * column_step);
                 }
-            }
-            let first = t.range.start * t.channel_pitch + t.channels.start;
-            let (from, pitch) = match t.start {
-                Start::Bias(_) => (buffer.as_ptr(), 0),
-                Start::Output if whole => (t.output.as_ptr().wrapping_add(first), t.channel_pitch),
-                Start::Output => {
-                    for (p, to) in buffer.chunks_exact_mut(V * S::LANES).take(P).enumerate() {
-                        let sums = position(t, first, p).and_then(|range| t.output.get(range));
-                        for (to, &from) in to.iter_mut().zip(sums.unwrap_or(&[])) {
-                            *to = from;
-                        }
-                    }
-                    (buffer.as_ptr(), V * S::LANES)
-                }
-            };
-            // SAFETY: `is_sound` holds, and `from` is P rows of V vectors, `pitch` apart: in the
-            // output, which `is_sound` checked to reach to the last pixel's last channel, or in the
-            // buffer, which is large enough (asserted above).
-            let mut sums = unsafe { load_tile::<S, P, V>(simd, from, pitch) };
-            if LISTED {
-                accumulate_listed::<S, P, V>(simd, t, &pixels, list, &mut sums);
+                column += P;
+                offset += P * column_step;
             } else {
-                accumulate::<S, P, V>(simd, t, &pixels, &mut sums);
+                for pixel in &mut pixels {
+                    *pixel = input.wrapping_add(offset);
+                    column += 1;
+                    offset += column_step;
+                    if column == width {
+                        column = 0;
+                        row_start += row_step;
+                        offset = row_start;
+                    }
+                }
             }
-            if let Finish::Activate(Some(residual), _) = t.finish
+            let mut sums = match start {
+                // SAFETY: the array is as wide as V vectors (asserted above).
+                Start::Bias(_) => unsafe { load_tile::<S, P, V>(simd, bias.as_ptr(), 0) },
+                Start::Output if whole => {
+                    let from = output.cast_const().wrapping_add(first);
+                    // SAFETY: `is_sound` checked that the output reaches to the last pixel's last channel.
+                    unsafe { load_tile::<S, P, V>(simd, from, channel_pitch) }
+                }
+                Start::Output => load_part::<S, P, V>(simd, t, first),
+            };
+            if LISTED {
+                accumulate_listed::<S, P, V>(simd, &depth, &pixels, list, &mut sums);
+            } else {
+                accumulate::<S, P, V>(simd, &depth, &pixels, next, &mut asked, &mut sums);
+            }
+            if let Finish::Activate(Some(residual), _) = finish
                 && whole
             {
                 let from = residual.as_ptr().wrapping_add(first);
                 // SAFETY: `is_sound` checked that the residual is as long as the output.
-                let added = unsafe { load_tile::<S, P, V>(simd, from, t.channel_pitch) };
+                let added = unsafe { load_tile::<S, P, V>(simd, from, channel_pitch) };
                 for (sums, added) in sums.iter_mut().zip(added) {
                     for (sum, added) in sums.iter_mut().zip(added) {
                         *sum = simd.add(*sum, added);
                     }
                 }
             }
-            if let Finish::Activate(residual, activation) = t.finish
+            if let Finish::Activate(residual, activation) = finish
                 && (whole || residual.is_none())
             {
                 // One comparison for all sums rather than one for each.
@@ -200,9 +220,9 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                 }
             }
             if whole {
-                let to = t.output.as_mut_ptr().wrapping_add(first);
+                let to = output.wrapping_add(first);
                 // SAFETY: `is_sound` checked that the output reaches to the last pixel's last channel.
-                unsafe { store_tile::<S, P, V>(simd, to, t.channel_pitch, &sums) };
+                unsafe { store_tile::<S, P, V>(simd, to, channel_pitch, &sums) };
             } else {
                 let mut rows = [0.0f32; BUFFER];
                 // SAFETY: the buffer is large enough (asserted above).
@@ -210,8 +230,32 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                 let (rows, _) = rows.split_at_mut(P * V * S::LANES);
                 store_part(simd, t, first, rows, V * S::LANES);
             }
-            t.range.start += P;
+            first += P * channel_pitch;
+            left -= P;
         }
+        t.range.start = t.range.end.saturating_sub(left);
+    }
+}
+
+/// The part of the depth that a tile sums.
+struct Depth {
+    panels: *const f32,
+    panel_pitch: usize,
+    runs: Runs,
+    /// Run of taps, and position in it, at which it starts: its row and column.
+    row: usize,
+    column: usize,
+    within: usize,
+    len: usize,
+}
+
+impl Depth {
+    #[inline(always)]
+    fn of(t: &Tiles<'_>) -> Self {
+        let (index, within) = divide(t.depth.start, t.runs.len);
+        let (row, column) = divide(index, t.runs.columns);
+        let (panels, panel_pitch) = (t.panels.as_ptr(), t.panel_pitch);
+        Self { panels, panel_pitch, runs: t.runs, row, column, within, len: t.depth.len() }
     }
 }
 
@@ -299,6 +343,24 @@ unsafe fn store_tile<S: Simd, const P: usize, const V: usize>(
     }
 }
 
+/// What was left in the output of a tile whose channels do not fill its vectors.
+#[inline(always)]
+fn load_part<S: Simd, const P: usize, const V: usize>(
+    simd: S,
+    t: &Tiles<'_>,
+    first: usize,
+) -> [[S::Vector; V]; P] {
+    let mut buffer = [0.0f32; BUFFER];
+    for (p, to) in buffer.chunks_exact_mut(V * S::LANES).take(P).enumerate() {
+        let sums = position(t, first, p).and_then(|range| t.output.get(range));
+        for (to, &from) in to.iter_mut().zip(sums.unwrap_or(&[])) {
+            *to = from;
+        }
+    }
+    // SAFETY: the buffer is large enough (asserted where the tile's size is known).
+    unsafe { load_tile::<S, P, V>(simd, buffer.as_ptr(), V * S::LANES) }
+}
+
 /// Stores a tile whose channels do not fill its vectors, from a buffer with `width` floats a pixel. A
 /// residual has not been added yet, nor the activation applied in that case.
 #[inline(always)]
@@ -360,38 +422,52 @@ pub(crate) unsafe fn step<S: Simd, const P: usize, const V: usize>(
 #[inline(always)]
 fn accumulate<S: Simd, const P: usize, const V: usize>(
     simd: S,
-    t: &Tiles<'_>,
+    depth: &Depth,
     pixels: &[*const f32; P],
+    next: &[f32],
+    asked: &mut usize,
     sums: &mut [[S::Vector; V]; P],
 ) {
-    let mut weights = t.panels.as_ptr();
+    let runs = &depth.runs;
+    let mut weights = depth.panels;
     let mut acc = *sums;
-    let (run, columns) = (t.runs.len.max(1), t.runs.columns.max(1));
-    // Where the part of the depth starts: run, and position in it.
-    let mut k = t.depth.start;
-    let (mut within, index) = if k == 0 { (0, 0) } else { (k % run, k / run) };
-    let (mut row, mut column) =
-        if index == 0 { (0, 0) } else { (index / columns, index % columns) };
-    while k < t.depth.end {
-        let len = (run - within).min(t.depth.end - k);
-        let first = row * t.runs.row_pitch + column * t.runs.column_pitch + within;
+    let (mut within, mut row, mut column) = (depth.within, depth.row, depth.column);
+    let mut left = depth.len;
+    while left > 0 {
+        let len = (runs.len - within).min(left);
+        let first = row * runs.row_pitch + column * runs.column_pitch + within;
         let (mut offset, end) = (first, first + len);
         while S::TAPS_AT_ONCE > 1 && end - offset >= S::TAPS_AT_ONCE {
             // SAFETY: as below, of as many steps.
-            unsafe { simd.mul_add_taps(weights, t.panel_pitch, pixels, offset, &mut acc) };
+            unsafe { simd.mul_add_taps(weights, depth.panel_pitch, pixels, offset, &mut acc) };
             weights = weights.wrapping_add(S::TAPS_AT_ONCE * PANEL);
             offset += S::TAPS_AT_ONCE;
         }
+        // Several steps at a turn: the end of a loop of fewer turns is foreseen.
+        while S::TAPS_AT_ONCE == 1 && P >= UNROLLED_PIXELS && end - offset >= STEPS {
+            for ahead in 0..STEPS {
+                let weights = weights.wrapping_add(ahead * PANEL);
+                // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and
+                // `offset + ahead` is one of the taps of run (row, column).
+                unsafe { step(simd, weights, depth.panel_pitch, pixels, offset + ahead, &mut acc) };
+            }
+            weights = weights.wrapping_add(STEPS * PANEL);
+            offset += STEPS;
+            // One line for so many steps: some eight tiles ask for all of the next panel.
+            if *asked * PANEL < next.len() {
+                simd.prefetch(next.as_ptr().wrapping_add(*asked * PANEL));
+                *asked += 1;
+            }
+        }
         for offset in offset..end {
-            // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and
-            // `offset` is one of the taps of run (row, column).
-            unsafe { step(simd, weights, t.panel_pitch, pixels, offset, &mut acc) };
+            // SAFETY: as above.
+            unsafe { step(simd, weights, depth.panel_pitch, pixels, offset, &mut acc) };
             weights = weights.wrapping_add(PANEL);
         }
-        k += len;
+        left -= len;
         within = 0;
         column += 1;
-        if column == columns {
+        if column == runs.columns {
             column = 0;
             row += 1;
         }
@@ -402,17 +478,17 @@ fn accumulate<S: Simd, const P: usize, const V: usize>(
 #[inline(always)]
 fn accumulate_listed<S: Simd, const P: usize, const V: usize>(
     simd: S,
-    t: &Tiles<'_>,
+    depth: &Depth,
     pixels: &[*const f32; P],
     list: &[usize],
     sums: &mut [[S::Vector; V]; P],
 ) {
-    let mut weights = t.panels.as_ptr();
+    let mut weights = depth.panels;
     let mut acc = *sums;
     for &offset in list {
         // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and the
         // list holds the taps of its runs.
-        unsafe { step(simd, weights, t.panel_pitch, pixels, offset, &mut acc) };
+        unsafe { step(simd, weights, depth.panel_pitch, pixels, offset, &mut acc) };
         weights = weights.wrapping_add(PANEL);
     }
     *sums = acc;

@@ -143,7 +143,10 @@ impl Block<'_> {
             let end = (channel + TILE_VECTORS * S::LANES).min(self.conv.out_channels);
             let start = channel / PANEL * PANEL * depth + channel % PANEL;
             let panels = values.get(start..).unwrap_or(&[]);
-            self.tiles(simd, panels, depth * PANEL, 0..depth, channel..end);
+            // What the next tiles read, and no more: it should find room in the cache beside what is used now.
+            let next = values.get(end / PANEL * PANEL * depth..).unwrap_or(&[]);
+            let next = next.get(..(TILE_VECTORS * S::LANES).max(PANEL) * depth).unwrap_or(next);
+            self.tiles(simd, panels, depth * PANEL, next, 0..depth, channel..end);
             channel = end;
         }
     }
@@ -180,11 +183,22 @@ impl Block<'_> {
                     let local = channel - group.start;
                     let start = local / PANEL * panel_len + local % PANEL;
                     let here = panels.get(start..).unwrap_or(&[]);
-                    self.tiles(simd, here, panel_len, k.clone(), channel..end);
+                    self.tiles(simd, here, panel_len, &[], k.clone(), channel..end);
                     channel = end;
                 }
             }
         }
+    }
+
+    /// How the block's pixels lie in the input.
+    #[inline(always)]
+    fn rows_of_pixels(&self) -> Pixels {
+        let w = &self.conv.window;
+        let column_step = w.stride_w * self.conv.in_channels;
+        let row_step = w.stride_h * self.row_pitch;
+        // Where a row starts a step behind the end of the one before, all are one row.
+        let width = if row_step == w.out_w * column_step { self.pixels } else { w.out_w };
+        Pixels { width, column_step, row_step }
     }
 
     /// All pixels, one tile of channels.
@@ -194,6 +208,7 @@ impl Block<'_> {
         simd: S,
         panels: &[f32],
         panel_pitch: usize,
+        next: &[f32],
         depth: Range<usize>,
         channels: Range<usize>,
     ) {
@@ -211,11 +226,7 @@ impl Block<'_> {
                 column_pitch: w.dilation_w * inputs,
                 len,
             },
-            pixels: Pixels {
-                width: w.out_w,
-                column_step: w.stride_w * inputs,
-                row_step: w.stride_h * self.row_pitch,
-            },
+            pixels: self.rows_of_pixels(),
             range: 0..self.pixels,
             start: if depth.start == 0 {
                 Start::Bias(self.bias.get(channels.clone()).unwrap_or(&[]))
@@ -230,6 +241,7 @@ impl Block<'_> {
             depth,
             panels,
             panel_pitch,
+            next,
             output: self.output,
             channel_pitch: self.conv.out_channels,
             channels,

@@ -85,6 +85,12 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn prefetch(self, from: *const f32) {
+        // SAFETY: a hint reads nothing; the token proves SSE.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+
+    #[inline(always)]
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
         // SAFETY: the token proves AVX2.
         unsafe { _mm256_add_ps(a, b) }
