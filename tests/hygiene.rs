@@ -79,6 +79,102 @@ fn runs() {
 }
 "#;
 
+/// Places and names that are legal and rare: primitive types shadowed, models in methods, generic and async functions,
+/// beside and above the package, behind links, with names of any letters.
+const ODD: &str = r#"
+#![allow(non_camel_case_types, dead_code)]
+
+mod shadow {
+    pub struct f32;
+    pub struct i8;
+    pub struct u8;
+    pub struct usize;
+    pub struct bool;
+    pub struct str;
+    pub trait Copy {}
+    pub trait Clone {}
+    pub trait Sync {}
+    netkit::model!(pub Float = "models/cnn.nk");
+    netkit::model!(pub Quantized = "models/cnn_int8.nk");
+}
+
+pub struct Method;
+impl Method {
+    pub fn outputs(&self) -> usize {
+        netkit::model!(Inner = "models/mlp.nk");
+        Inner::OUTPUT_LEN
+    }
+}
+
+pub fn generic<T: Default, const N: usize>() -> (T, usize) {
+    netkit::model!(Inner = "models/mlp.nk");
+    (T::default(), N + Inner::INPUT_LEN)
+}
+
+pub async fn later() -> [f32; 2] {
+    netkit::model!(Inner = "models/mlp.nk");
+    Inner::new().forward(&[1.0, 2.0])
+}
+
+netkit::model!(pub Above = "../above.nk");
+netkit::model!(pub Dots = "./models/../models/mlp.nk");
+netkit::model!(pub Letters = "models/réseau 神经 'n' {0}.nk");
+netkit::model!(pub Raw = r"models/mlp.nk");
+LINKS
+
+/// One macro that declares several, and one inside another.
+macro_rules! family {
+    ($($name:ident: $path:literal),* $(,)?) => { $( member! { $name $path } )* };
+}
+macro_rules! member {
+    ($name:ident $path:literal) => {
+        pub mod $name {
+            netkit::model!(pub Network = $path);
+        }
+    };
+}
+family! { first: "models/mlp.nk", second: "models/cnn.nk", third: "models/mlp.nk" }
+
+#[test]
+fn runs() {
+    assert_eq!(Above::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
+    assert_eq!(Dots::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
+    assert_eq!(Letters::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
+    assert_eq!(Raw::new().forward(&[1.0, 2.0]), first::Network::new().forward(&[1.0, 2.0]));
+    assert_eq!((Method.outputs(), generic::<u8, 3>()), (2, (0, 5)));
+    assert!(shadow::Float::new_boxed().forward(&[0.5; 72]).iter().all(|x| x.is_finite()));
+    assert!(shadow::Quantized::new().self_test().is_ok());
+    let _ = (second::Network::ARENA_BYTES, third::Network::NAME, later());
+}
+"#;
+
+#[test]
+fn odd_places_and_names_are_no_trouble() {
+    let scratch = Scratch::new("odd");
+    let netkit = format!("netkit = {}", Scratch::netkit(""));
+    let links = if cfg!(unix) { "netkit::model!(pub Linked = \"links/file.nk\");" } else { "" };
+    package(&scratch, "odd", "2024", &netkit, &ODD.replace("LINKS", links));
+    let mlp = format_support::worked_mlp().to_bytes().unwrap();
+    scratch.write("above.nk", &mlp);
+    scratch.write("odd/models/réseau 神经 'n' {0}.nk", &mlp);
+    // Its own workspace, to be one under each of its names.
+    scratch.append("odd/Cargo.toml", "\n[workspace]\n");
+    scratch.write("odd/Cargo.lock", std::fs::read(scratch.path("Cargo.lock")).unwrap());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::symlink;
+        let odd = scratch.path("odd");
+        scratch.write("odd/links/keep", "");
+        let _ = std::fs::remove_file(odd.join("links/file.nk"));
+        symlink("../models/mlp.nk", odd.join("links/file.nk")).unwrap();
+        let _ = std::fs::remove_file(scratch.path("through"));
+        symlink("odd", scratch.path("through")).unwrap();
+    }
+    scratch.cargo_passes("odd", &["test", "-q"]);
+    #[cfg(unix)]
+    scratch.cargo_passes("", &["test", "-q", "--manifest-path", "through/Cargo.toml"]);
+}
+
 /// Pitfall B39: paths from members, doctests and odd folders.
 #[test]
 fn b39_generated_code_is_at_home_everywhere() {

@@ -26,6 +26,11 @@ impl Scratch {
         scratch
     }
 
+    /// Where something of the workspace is.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
     /// Writes a file, and the folders it lies in.
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.root.join(path);
