@@ -75,7 +75,7 @@ pub mod private;
 pub mod runtime;
 mod self_test;
 
-pub use model::{Layer, Model, QuantizedModel};
+pub use model::{Layer, Model, QuantizedModel, Step};
 pub use netkit_core::quant::Quant;
 pub use self_test::{Mismatch, SelfTest, SelfTestError};
 
@@ -115,6 +115,7 @@ pub use self_test::{Mismatch, SelfTest, SelfTestError};
 /// | `fn forward(&mut self, &[f32; N]) -> [f32; M]` | one inference; an int8 model quantizes and dequantizes at its edges |
 /// | `fn forward_into(&mut self, &[f32; N], &mut [f32; M])` | the same into the caller's memory, for outputs too large for the stack |
 /// | `fn forward_i8(&mut self, &[i8; N]) -> [i8; M]`, `forward_i8_into` | int8 models: without a float in between |
+/// | `fn forward_observed`, `forward_i8_observed` | [the same](Model::forward_observed), telling a closure about each step before it is made |
 /// | `fn self_test(&mut self) -> Result<SelfTest, SelfTestError>` | replays the [test cases](SelfTest) in the file, which take space only in programs that call this |
 /// | `NAME`, `INPUT_SHAPE`, `OUTPUT_SHAPE`, `INPUT_LEN`, `OUTPUT_LEN` | what goes in and comes out: flat arrays, the last dimension running fastest, maps as height, width, channels |
 /// | `ARENA_BYTES`, `SCRATCH_BYTES`, `WEIGHT_BYTES`, `MACS`, `LAYERS` | what it costs |

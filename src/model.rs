@@ -54,6 +54,31 @@ pub trait Model {
     /// Computes the output for an input.
     fn forward_into(&mut self, input: &Self::Input, output: &mut Self::Output);
 
+    /// Computes the output for an input, and tells `observe` before each step which one it is: with a clock in hand,
+    /// what every layer costs on the machine at hand.
+    ///
+    /// ```
+    /// # netkit::model!(Digits = "models/mnist_mlp.nk");
+    /// use std::time::Instant;
+    ///
+    /// let mut digits = Digits::new_boxed();
+    /// let mut begun = Vec::new();
+    /// let mut scores = [0.0; Digits::OUTPUT_LEN];
+    /// digits.forward_observed(&[0.5; Digits::INPUT_LEN], &mut scores, |step| begun.push((step, Instant::now())));
+    /// let end = Instant::now();
+    /// for (index, (step, begin)) in begun.iter().enumerate() {
+    ///     let next = begun.get(index + 1).map_or(end, |&(_, next)| next);
+    ///     println!("{} of layer {}: {:?}", step.operator, step.layer, next - *begin);
+    /// }
+    /// assert_eq!(begun.last().unwrap().0.operator, "softmax");
+    /// ```
+    fn forward_observed(
+        &mut self,
+        input: &Self::Input,
+        output: &mut Self::Output,
+        observe: impl FnMut(Step),
+    );
+
     /// Runs the test cases embedded in the model's file.
     fn self_test(&mut self) -> Result<SelfTest, SelfTestError>;
 }
@@ -75,6 +100,47 @@ pub trait QuantizedModel: Model {
 
     /// Computes the output for an input, without a float in between.
     fn forward_i8_into(&mut self, input: &Self::QuantizedInput, output: &mut Self::QuantizedOutput);
+
+    /// Computes the output for an input, and tells `observe` before each step which one it is, as
+    /// [`forward_observed`](Model::forward_observed) does.
+    fn forward_i8_observed(
+        &mut self,
+        input: &Self::QuantizedInput,
+        output: &mut Self::QuantizedOutput,
+        observe: impl FnMut(Step),
+    );
+}
+
+/// A step of a network, one operator: what [`Model::forward_observed`] is about to compute.
+///
+/// A plain layer is one step, with an activation that cannot be fused two; a fused layer of the format, a ResNet block
+/// say, is several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Its place in the order of execution, from 0.
+    pub index: usize,
+    /// The place in [`Model::LAYERS`] of the layer it belongs to.
+    pub layer: usize,
+    /// The operator: `conv2d`, `dense`, `softmax`.
+    pub operator: &'static str,
+    /// Which part of a fused layer it is; empty for plain ones.
+    pub part: &'static str,
+}
+
+impl Step {
+    /// For generated code.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline]
+    pub const fn new(
+        index: usize,
+        layer: usize,
+        operator: &'static str,
+        part: &'static str,
+    ) -> Self {
+        Self { index, layer, operator, part }
+    }
 }
 
 /// What is known of one layer of a model file.

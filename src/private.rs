@@ -8,6 +8,7 @@ pub use core::{
     compile_error, concat,
     default::Default,
     env, include_bytes,
+    ops::FnMut,
     option::Option::{self, None, Some},
     result::Result,
 };
@@ -17,7 +18,7 @@ pub use crate::arena::{Arena, Region};
 #[cfg(feature = "alloc")]
 pub use crate::boxed::{Zero, boxed};
 pub use crate::edges::{dequantize_in_place, first_bytes, quantize};
-pub use crate::model::{Layer, Model, QuantizedModel};
+pub use crate::model::{Layer, Model, QuantizedModel, Step};
 pub use crate::self_test::{NO_CASES, SelfTest, SelfTestError, self_test_f32, self_test_s8};
 pub use crate::{__if_alloc as if_alloc, __model as model};
 #[cfg(feature = "alloc")]

@@ -34,12 +34,20 @@ impl Emit<'_, '_, '_> {
         let memory = self.memory(step.inputs(), step.output(), scratch.as_ref());
         let call = call(step, &names, &memory);
         let views = memory.views;
+        let observation = observation(step);
         StepCode {
             items: quote!(#attributes #constants #bytes),
-            statements: quote!(#views #call;),
+            statements: quote!(#observation #views #call;),
             scratch,
         }
     }
+}
+
+/// Tells the observer which step comes.
+fn observation(step: &Step<'_, '_>) -> TokenStream {
+    let (index, layer) = (number(step.index), number(step.node.layer.into()));
+    let (operator, part) = (step.node.op.name(), step.node.part);
+    quote!(observe(nk::Step::new(#index, #layer, #operator, #part));)
 }
 
 fn call(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {

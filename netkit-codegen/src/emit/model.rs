@@ -143,6 +143,16 @@ impl Emit<'_, '_, '_> {
                 input: &[nk::f32; #input_len],
                 output: &mut [nk::f32; #output_len],
             ) {
+                self.forward_observed(input, output, |_| ());
+            }
+
+            /// Computes the output for an input, and tells `observe` before each step which one it is.
+            pub fn forward_observed(
+                &mut self,
+                input: &[nk::f32; #input_len],
+                output: &mut [nk::f32; #output_len],
+                mut observe: impl nk::FnMut(nk::Step),
+            ) {
                 let Self { arena } = self;
                 #body
             }
@@ -213,6 +223,15 @@ impl Emit<'_, '_, '_> {
 
                 fn forward_into(&mut self, input: &Self::Input, output: &mut Self::Output) {
                     self.forward_into(input, output);
+                }
+
+                fn forward_observed(
+                    &mut self,
+                    input: &Self::Input,
+                    output: &mut Self::Output,
+                    observe: impl nk::FnMut(nk::Step),
+                ) {
+                    self.forward_observed(input, output, observe);
                 }
 
                 fn self_test(&mut self) -> nk::Result<nk::SelfTest, nk::SelfTestError> {

@@ -74,6 +74,7 @@ impl Emit<'_, '_, '_> {
                 arena: &mut nk::Arena<{ #name::ARENA_BYTES }>,
                 input: #input,
                 output: &mut [nk::i8],
+                mut observe: impl nk::FnMut(nk::Step),
             ) {
                 #body
             }
@@ -111,7 +112,17 @@ impl Emit<'_, '_, '_> {
                 input: &[nk::i8; #input_len],
                 output: &mut [nk::i8; #output_len],
             ) {
-                run(&mut self.arena, #direct, output);
+                self.forward_i8_observed(input, output, |_| ());
+            }
+
+            /// Computes the output for an input, and tells `observe` before each step which one it is.
+            pub fn forward_i8_observed(
+                &mut self,
+                input: &[nk::i8; #input_len],
+                output: &mut [nk::i8; #output_len],
+                observe: impl nk::FnMut(nk::Step),
+            ) {
+                run(&mut self.arena, #direct, output, observe);
             }
 
             /// Computes the output for an input of real numbers, which is quantized on the way in as the output is
@@ -130,6 +141,17 @@ impl Emit<'_, '_, '_> {
                 input: &[nk::f32; #input_len],
                 output: &mut [nk::f32; #output_len],
             ) {
+                self.forward_observed(input, output, |_| ());
+            }
+
+            /// Computes the output for an input of real numbers as `forward_into` does, and tells `observe` before each
+            /// step which one it is.
+            pub fn forward_observed(
+                &mut self,
+                input: &[nk::f32; #input_len],
+                output: &mut [nk::f32; #output_len],
+                observe: impl nk::FnMut(nk::Step),
+            ) {
                 #through_floats
                 nk::dequantize_in_place(Self::OUTPUT_QUANT, output);
             }
@@ -147,13 +169,13 @@ impl Emit<'_, '_, '_> {
                     let Self { arena } = self;
                     let ((), (room,)) = arena.views::<(), (#room,)>();
                     nk::quantize(Self::INPUT_QUANT, input, room);
-                    run(arena, nk::None, nk::first_bytes(output));
+                    run(arena, nk::None, nk::first_bytes(output), observe);
                 }
             }
             None => quote! {
                 let mut quantized = [0; #len];
                 nk::quantize(Self::INPUT_QUANT, input, &mut quantized);
-                run(&mut self.arena, &quantized, nk::first_bytes(output));
+                run(&mut self.arena, &quantized, nk::first_bytes(output), observe);
             },
         }
     }
@@ -180,6 +202,15 @@ impl Emit<'_, '_, '_> {
                     output: &mut Self::QuantizedOutput,
                 ) {
                     self.forward_i8_into(input, output);
+                }
+
+                fn forward_i8_observed(
+                    &mut self,
+                    input: &Self::QuantizedInput,
+                    output: &mut Self::QuantizedOutput,
+                    observe: impl nk::FnMut(nk::Step),
+                ) {
+                    self.forward_i8_observed(input, output, observe);
                 }
             }
         }
