@@ -2,7 +2,7 @@
 //! outside of a package.
 //!
 //! They are the files of this repository and of the corpus, those of the folders in `NETKIT_MODELS`, small networks
-//! around each kind of layer and around batch norms, and, where Python with numpy and the independent evaluator are at hand, random models
+//! around each kind of layer and around batch norms, those that fit a microcontroller, and, where Python with numpy and the independent evaluator are at hand, random models
 //! (`NETKIT_RANDOM_MODELS` of them) that carry its answers.
 
 use std::env;
@@ -52,6 +52,11 @@ fn main() {
         let bytes = network.model.to_bytes();
         let bytes = bytes.unwrap_or_else(|error| panic!("{}: {error}", network.name));
         models.add(&format!("batch_norm/{}.nk", network.name), &bytes);
+    }
+    for network in netkit_backbones::small() {
+        let bytes = network.model.to_bytes();
+        let bytes = bytes.unwrap_or_else(|error| panic!("{}: {error}", network.name));
+        models.add(&format!("small/{}.nk", network.name), &bytes);
     }
     let random = random_models(&root, &out.join("random"));
     for path in random.iter().flat_map(|folder| model_files(folder)) {

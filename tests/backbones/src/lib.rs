@@ -1,6 +1,6 @@
 //! Whole networks in the `.nk` format with random weights: MobileNetV4-Conv-Small, ResNet-18, ConvNeXt
 //! V2-Atto and a YOLOX detector; and small networks around each kind of layer ([`around`]) and around
-//! batch norms ([`batch_norms`]).
+//! batch norms ([`batch_norms`]), and a few that hold everything and fit a microcontroller ([`small`]).
 //!
 //! Seeds are fixed and nothing in a file depends on the machine. Weights are scaled so that outputs are of
 //! order 1 whatever the depth. Each file carries test cases whose outputs come from an independent evaluator:
@@ -17,11 +17,13 @@ mod net;
 mod quantize;
 mod random;
 mod resnet;
+mod small;
 mod yolox;
 
 pub use around::around;
 pub use batch_norm::{BatchNorms, batch_norms};
 use netkit_core::format::{CaseData, ModelDescription, OwnedCase};
+pub use small::{Small, small};
 
 /// How far an output may be from the expected one. Outputs are of order 1.
 pub const TOLERANCE: f32 = 1e-4;

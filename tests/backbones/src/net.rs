@@ -164,9 +164,14 @@ impl Net {
 
     /// A dense layer on all there is.
     pub(crate) fn dense(&mut self, units: u32) {
+        self.activated_dense(units, Activation::None);
+    }
+
+    /// A dense layer that ends in an activation.
+    pub(crate) fn activated_dense(&mut self, units: u32, activation: Activation) {
         let features = (self.height * self.width) as u32 * self.channels;
         let pair = self.filter(&[units, features], units, Then::Linear);
-        let dense = Dense { units, activation: Activation::None, alpha: 0.01 };
+        let dense = Dense { units, activation, alpha: 0.01 };
         self.model.push(Layer::Dense(dense), [pair]);
         (self.height, self.width, self.channels) = (1, 1, units);
     }
