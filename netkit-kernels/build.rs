@@ -1,29 +1,93 @@
 //! Tells the kernels what the target is that `cfg` does not say.
 //!
-//! No extension of Arm's M profile shows in `cfg(target_feature)` on a stable compiler. What shows is the target's name,
-//! and for ARMv8-M, where the DSP extension is optional, the processor among the compiler's flags.
+//! No extension of Arm's M profile shows in `cfg(target_feature)` on a stable compiler, so what is there follows from the
+//! target's name, and for ARMv8-M Mainline, where extensions are optional, from the features `dsp` and `mve` of this crate.
+//! Code for an extension is only made where the compiler has been told of it too, so the flags must say the same.
 //!
 //! And one name for what several conditions of `cfg` say together: that there are kernels which read packed filters.
 
 use std::env;
 
-/// Processors of ARMv8-M with vectors (Helium, MVE) for integers.
+/// Processors of ARMv8-M with vectors (Helium, MVE).
 const WITH_MVE: &[&str] = &["cortex-m52", "cortex-m55", "cortex-m85"];
 
 /// Others that have the DSP extension, or can have it and are compiled for as if they had.
-const WITH_DSP: &[&str] = &["cortex-m33", "cortex-m35p"];
+const WITH_DSP: &[&str] = &["cortex-m33", "cortex-m35p", "star-mc1"];
 
-fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
-    println!(
-        "cargo:rustc-check-cfg=cfg(netkit_packs, netkit_micro, netkit_mve, netkit_dsp, netkit_thumb2)"
-    );
-    let target = env::var("TARGET").unwrap_or_default();
-    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let has = |feature: &str, processors: &[&str]| {
+/// Everything that may be set, each with the prefix `netkit_`.
+#[allow(dead_code, reason = "the tests of `kernels` do not print it")]
+const ALL: &[&str] = &["packs", "micro", "mve", "dsp", "thumb2", "thumb1", "rv32m"];
+
+/// The kernels for a target: those of microcontrollers are in `micro`.
+pub(crate) fn kernels(
+    target: &str,
+    dsp: bool,
+    mve: bool,
+    flags: &str,
+) -> Result<Vec<&'static str>, String> {
+    let told = |feature: &str, processors: &[&str]| {
         flags.contains(&format!("+{feature}"))
             || processors.iter().any(|name| flags.contains(&format!("target-cpu={name}")))
     };
+    let mainline = target.starts_with("thumbv8m.main-");
+    if mve && !mainline {
+        return Err(format!(
+            "the feature `mve` is for ARMv8.1-M (thumbv8m.main-none-eabi and -eabihf), and this target is {target}; ask for \
+             it under [target.thumbv8m.main-none-eabihf.dependencies]"
+        ));
+    }
+    if dsp && !mainline && !target.starts_with("thumbv7em-") {
+        return Err(format!(
+            "the feature `dsp` is for ARMv8-M Mainline (thumbv8m.main-none-eabi and -eabihf; ARMv7E-M has the extension \
+             anyway), and this target is {target}; ask for it under [target.thumbv8m.main-none-eabihf.dependencies]"
+        ));
+    }
+    if mve && !told("mve", WITH_MVE) {
+        return Err(format!(
+            "the feature `mve` is on, but the compiler does not know that the processor has vectors: add \
+             \"-Ctarget-cpu=cortex-m55\" (or one of {}) to rustflags in .cargo/config.toml",
+            WITH_MVE.join(", ")
+        ));
+    }
+    if dsp && mainline && !told("dsp", WITH_DSP) && !told("mve", WITH_MVE) {
+        return Err(format!(
+            "the feature `dsp` is on, but the compiler does not know that the processor has the extension: add \
+             \"-Ctarget-cpu=cortex-m33\" (or one of {}), or \"-Ctarget-feature=+dsp\", to rustflags in .cargo/config.toml",
+            WITH_DSP.join(", ")
+        ));
+    }
+    let family = if target.starts_with("thumbv6m-") || target.starts_with("thumbv8m.base-") {
+        "thumb1"
+    } else if target.starts_with("thumbv7em-") {
+        "dsp"
+    } else if mainline {
+        match (mve, dsp) {
+            (true, _) => "mve",
+            (false, true) => "dsp",
+            (false, false) => "thumb2",
+        }
+    } else if target.starts_with("thumbv7m-") {
+        "thumb2"
+    } else if target.starts_with("riscv32im") || target.starts_with("riscv32g") {
+        // The others have no multiplication.
+        "rv32m"
+    } else if target.starts_with("thumb") || target.starts_with("riscv32") {
+        return Ok(vec!["micro"]);
+    } else {
+        return Ok(vec![]);
+    };
+    Ok(vec!["micro", family])
+}
+
+#[allow(dead_code, reason = "the tests of `kernels` do not run it")]
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    for cfg in ALL {
+        println!("cargo:rustc-check-cfg=cfg(netkit_{cfg})");
+    }
+    let target = env::var("TARGET").unwrap_or_default();
+    let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let set = |cfg: &str| println!("cargo:rustc-cfg=netkit_{cfg}");
     let cfg = |name: &str| env::var(format!("CARGO_CFG_{name}")).unwrap_or_default();
     let baseline = match cfg("TARGET_ARCH").as_str() {
@@ -36,21 +100,8 @@ fn main() {
     if features.split(',').any(|feature| feature == baseline) && cfg("NETKIT_ISA") != "scalar" {
         set("packs");
     }
-    // Microcontrollers, whose kernels are in `micro`.
-    if target.starts_with("thumb") || target.starts_with("riscv32") {
-        set("micro");
-    }
-    if target.starts_with("thumbv7em-") {
-        set("dsp");
-    } else if target.starts_with("thumbv7m-") {
-        set("thumb2");
-    } else if target.starts_with("thumbv8m.main-") {
-        if has("mve", WITH_MVE) {
-            set("mve");
-        } else if has("dsp", WITH_DSP) {
-            set("dsp");
-        } else {
-            set("thumb2");
-        }
+    match kernels(&target, has("DSP"), has("MVE"), &flags) {
+        Ok(kernels) => kernels.into_iter().for_each(set),
+        Err(message) => println!("cargo::error={message}"),
     }
 }

@@ -49,6 +49,8 @@
 //! | `alloc` | yes | `new_boxed`, heap-backed arenas |
 //! | `mmap` | no | `runtime::Network::open`: model files mapped into memory |
 //! | `defmt` | no | `defmt::Format` for errors |
+//! | `dsp` | no | on ARMv8-M Mainline: kernels for the DSP extension (Cortex-M33, M35P) |
+//! | `mve` | no | on ARMv8.1-M Mainline: kernels for Helium's vectors (Cortex-M52, M55, M85) |
 #![no_std]
 
 #[cfg(feature = "alloc")]

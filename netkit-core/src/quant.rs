@@ -122,7 +122,8 @@ pub const fn saturating_rounding_doubling_high_mul(a: i32, b: i32) -> i32 {
 #[must_use]
 #[inline(always)]
 pub const fn rounding_divide_by_power_of_two(x: i32, exponent: i32) -> i32 {
-    let mask = ((1i64 << exponent) - 1) as i32;
+    // Within 32 bits: a shift of 64 is a library call on the smallest processors.
+    let mask = (1u32 << (exponent & 31)).wrapping_sub(1) as i32;
     let remainder = x & mask;
     let threshold = (mask >> 1) + (x < 0) as i32;
     (x >> exponent) + (remainder > threshold) as i32

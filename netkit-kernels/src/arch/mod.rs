@@ -6,13 +6,15 @@
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod aarch64;
 pub(crate) mod add_s8;
-#[cfg(any(netkit_dsp, netkit_thumb2, netkit_mve))]
+#[cfg(any(netkit_dsp, netkit_thumb1, netkit_thumb2, netkit_mve))]
 pub(crate) mod arm;
 pub(crate) mod depthwise_f32;
 pub(crate) mod depthwise_s8;
 pub(crate) mod dot_f32;
 pub(crate) mod interleave_s8;
 pub(crate) mod pool_f32;
+#[cfg(netkit_rv32m)]
+pub(crate) mod riscv32;
 mod scalar;
 mod scalar_s8;
 pub(crate) mod store_s8;

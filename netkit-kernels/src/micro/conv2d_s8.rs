@@ -10,6 +10,9 @@ use netkit_core::quant::Multiplier;
 /// A group of four taps: two words for each of the two pixels.
 type Group = [u32; 4];
 
+/// Where the second pixel's words begin in a group.
+const SECOND: usize = 2;
+
 /// Weights of one output channel.
 const fn taps(conv: &Conv2d) -> usize {
     conv.window.taps().saturating_mul(conv.in_channels)
@@ -24,7 +27,8 @@ const fn copies(conv: &Conv2d) -> bool {
 /// Bytes of scratch: the taps of two pixels in 16 bits, and if they are copied first, of one in 8.
 pub(crate) const fn scratch(conv: &Conv2d) -> usize {
     let bytes = if copies(conv) { 4 } else { 0 };
-    taps(conv).div_ceil(4).saturating_mul(size_of::<Group>() + bytes)
+    // The second pixel's words begin two later, and are seen as groups too.
+    taps(conv).div_ceil(4).saturating_mul(size_of::<Group>() + bytes).saturating_add(SECOND * 4)
 }
 
 /// Computes the convolution, or returns false where these passes cannot and has written nothing.
@@ -41,8 +45,9 @@ pub(crate) fn conv2d_s8<P: Passes>(call: &mut Conv2dS8<'_>, weights: &[i8]) -> b
     }
     let Some(scratch) = words(call.scratch, scratch(&call.conv)) else { return false };
     let groups = taps.div_ceil(4);
-    let Some((columns, bytes)) = scratch.split_at_mut_checked(groups * 4) else { return false };
-    let columns: &mut [Group] = columns.as_chunks_mut().0;
+    let Some((columns, bytes)) = scratch.split_at_mut_checked(groups * 4 + SECOND) else {
+        return false;
+    };
     let bytes: &mut [[i8; 4]] = bytemuck::cast_slice_mut(bytes);
     let back = groups * 4 - taps;
     let fill = Columns {
@@ -59,7 +64,7 @@ pub(crate) fn conv2d_s8<P: Passes>(call: &mut Conv2dS8<'_>, weights: &[i8]) -> b
     let mut pass = Pass {
         weights: weights.as_ptr(),
         taps,
-        columns: columns.as_ptr(),
+        columns: columns.as_ptr().cast(),
         whole_groups: groups - 1,
         back,
         bias: call.bias.as_ptr(),
@@ -79,15 +84,18 @@ pub(crate) fn conv2d_s8<P: Passes>(call: &mut Conv2dS8<'_>, weights: &[i8]) -> b
         here
     };
     for first in (0..pixels).step_by(2) {
-        fill.fill::<P, 0>(next(), columns, bytes);
-        if first + 1 < pixels {
-            fill.fill::<P, 1>(next(), columns, bytes);
-        } else {
+        // A loop, lest the code be there twice.
+        let pair = (pixels - first).min(2);
+        for second in 0..pair {
+            let words = columns.get_mut(second * SECOND..).unwrap_or(&mut []);
+            fill.fill::<P>(next(), words, bytes);
+        }
+        if pair == 1 {
             // A last pixel without a partner is computed twice, the second time from whatever is there,
             // and stored in one place, the first result last.
             pass.output_step = 0;
         }
-        pass.columns = columns.as_ptr();
+        pass.columns = columns.as_ptr().cast();
         // SAFETY: the lengths fit, so for every channel the weights, bias, multiplier and output are
         // there; the columns have all groups of at least four taps.
         unsafe { P::conv2d(&mut pass) };
@@ -119,20 +127,16 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// Writes the taps of the output pixel at `(row, column)` as column `COLUMN` of the groups.
+    /// Writes the taps of the output pixel at `(row, column)` as the first two words of every four.
     ///
     /// The last group is the last four taps, those zero that are in the group before: so no weight past
     /// a row's end is ever read. `bytes` are as many groups of scratch, where they are needed.
     #[inline(always)]
-    fn fill<P: Passes, const COLUMN: usize>(
-        &self,
-        position: (usize, usize),
-        groups: &mut [Group],
-        bytes: &mut [[i8; 4]],
-    ) {
+    fn fill<P: Passes>(&self, position: (usize, usize), words: &mut [u32], bytes: &mut [[i8; 4]]) {
+        let groups: &mut [Group] = words.as_chunks_mut().0;
         let widen = |bytes: &[[i8; 4]], groups: &mut [Group]| {
-            for (&bytes, to) in bytes.iter().zip(groups) {
-                [to[2 * COLUMN], to[2 * COLUMN + 1]] = P::widen(self.offset, bytes);
+            for (&bytes, [even, odd, ..]) in bytes.iter().zip(groups) {
+                [*even, *odd] = P::widen(self.offset, bytes);
             }
         };
         if self.row_groups > 0

@@ -31,9 +31,10 @@ impl Finish {
     #[cfg(any(test, not(any(netkit_dsp, netkit_thumb2))))]
     #[inline(always)]
     pub(crate) fn apply(&self, sum: i32, multiplier: Multiplier) -> i8 {
-        // The high half of the doubled product, to nearest.
-        let product =
-            ((i64::from(sum) * i64::from(multiplier.multiplier) + (1 << 30)) >> 31) as i32;
+        #[cfg(not(netkit_thumb1))]
+        let product = doubled_high(sum, multiplier.multiplier);
+        #[cfg(netkit_thumb1)]
+        let product = doubled_high_by_halves(sum, multiplier.multiplier);
         // Ties away from zero: one less before rounding up, if negative. The last of the shifts comes after the zero
         // point is added, doubled, and with it the one that rounds.
         let rounded = product + (product >> 31);
@@ -41,6 +42,33 @@ impl Finish {
         let value = ((rounded >> shift) + self.doubled_zero_point) >> 1;
         value.clamp((self.low as i8).into(), (self.high as i8).into()) as i8
     }
+}
+
+/// The high half of the doubled product, to nearest, ties up.
+///
+/// Twice the high word, bit 31 of the low word, and bit 30 of it for rounding: no addition is wider than a word.
+#[cfg(any(test, not(any(netkit_dsp, netkit_thumb2, netkit_thumb1))))]
+#[inline(always)]
+fn doubled_high(a: i32, b: i32) -> i32 {
+    let product = i64::from(a) * i64::from(b);
+    let (high, low) = ((product >> 32) as i32, product as u32);
+    (high << 1).wrapping_add((((low >> 30) + 1) >> 1) as i32)
+}
+
+/// The same for `|a| ≤ 2^30` and `b ≥ 0`, from four products of halves, for processors without a wider product: a
+/// library would be asked for one of 64 by 64 bits.
+///
+/// The low half of `a` is taken as signed, so that the middle products are below 2^30 each and their sum, rounding
+/// included, fits a word. What is below it does not reach the result.
+#[cfg(any(test, netkit_thumb1))]
+#[inline(always)]
+fn doubled_high_by_halves(a: i32, b: i32) -> i32 {
+    let a_low = i32::from(a as i16);
+    let a_high = a.wrapping_sub(a_low) >> 16;
+    let (b_low, b_high) = (b & 0xffff, b >> 16);
+    let middle = a_low.wrapping_mul(b_high).wrapping_add(a_high.wrapping_mul(b_low));
+    let middle = middle.wrapping_add(a_low.wrapping_mul(b_low) >> 16);
+    (a_high.wrapping_mul(b_high) << 1).wrapping_add(middle.wrapping_add(1 << 14) >> 15)
 }
 
 /// Whether the rescaling of the passes is exact for these channels, which it is for nearly every model.
@@ -57,8 +85,13 @@ pub(crate) fn is_usual(bias: &[i32], multipliers: &[Multiplier], taps: usize) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Finish, is_usual};
+    extern crate std;
+
+    use super::{Finish, doubled_high, doubled_high_by_halves, is_usual};
+    use netkit_core::quant::saturating_rounding_doubling_high_mul;
     use netkit_core::quant::{Multiplier, OutputStage, requantize};
+    use std::vec;
+    use std::vec::Vec;
 
     #[test]
     fn agrees_with_the_definition() {
@@ -82,6 +115,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn doubled_products_are_those_of_the_definition() {
+        let halves = [0, 1, 2, 0x3fff, 0x4000, 0x7fff, 0x8000, 0x8001, 0xc000, 0xffff];
+        let factors = [0x4000, 0x4001, 0x5a82, 0x7ffe, 0x7fff];
+        let mut sums: Vec<i32> = vec![1 << 30, -(1 << 30), (1 << 30) - 1, 1 - (1 << 30)];
+        for high in [0, 1, 2, 0x1234, 0x3ffe, 0x3fff, -1, -2, -0x1234, -0x3fff, -0x4000] {
+            sums.extend(halves.map(|low| (high << 16) | low));
+        }
+        for multiplier in factors.into_iter().flat_map(|high| halves.map(|low| (high << 16) | low))
+        {
+            for &sum in &sums {
+                let expected = saturating_rounding_doubling_high_mul(sum, multiplier);
+                assert_eq!(doubled_high(sum, multiplier), expected, "{sum} {multiplier}");
+                assert_eq!(doubled_high_by_halves(sum, multiplier), expected, "{sum} {multiplier}");
+            }
+        }
+        assert_eq!(doubled_high_by_halves(1 << 30, 0), 0);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) mod finish;
 mod gather;
 mod max_pool2d_s8;
 #[cfg(any(test, not(any(netkit_mve, netkit_dsp, netkit_thumb2))))]
-mod plain;
+pub(crate) mod plain;
 #[cfg(any(test, netkit_mve))]
 mod vector;
 

@@ -18,8 +18,12 @@ pub(crate) use layers::depthwise_conv2d_s8::scratch as depthwise_conv2d_s8_scrat
 type Native = crate::arch::arm::dsp::Dsp;
 #[cfg(netkit_thumb2)]
 type Native = crate::arch::arm::thumb2::Thumb2;
-#[cfg(not(any(netkit_mve, netkit_dsp, netkit_thumb2)))]
-type Native = super::plain::Plain<{ if cfg!(target_arch = "riscv32") { 4 } else { 2 } }>;
+#[cfg(netkit_thumb1)]
+type Native = super::plain::Plain<2, crate::arch::arm::thumb1::Thumb1>;
+#[cfg(netkit_rv32m)]
+type Native = super::plain::Plain<4, crate::arch::riscv32::Rv32>;
+#[cfg(not(any(netkit_mve, netkit_dsp, netkit_thumb2, netkit_thumb1, netkit_rv32m)))]
+type Native = super::plain::Plain<2>;
 
 /// Computes a convolution.
 #[inline]

@@ -1,35 +1,74 @@
-//! Passes in plain Rust, for any processor: `CHANNELS` of a convolution at a time.
+//! Passes in plain Rust: `CHANNELS` of a convolution at a time, around inner loops that may be a processor's own.
 
 use super::{Passes, conv2d_s8, dense_s8, depthwise_conv2d_s8};
 use core::array::from_fn;
+use core::marker::PhantomData;
 use core::ptr;
 
 /// Where halves lie that were widened four at a time.
 const PLACES: [usize; 4] = [0, 2, 1, 3];
 
-/// No instruction in particular.
-pub(crate) struct Plain<const CHANNELS: usize>;
+/// A group of four taps of two pixels.
+pub(crate) type Group = [[i16; 4]; 2];
 
-impl<const CHANNELS: usize> Passes for Plain<CHANNELS> {
+/// Passes around the inner loops `L`.
+pub(crate) struct Plain<const CHANNELS: usize, L = Portable>(PhantomData<L>);
+
+/// The loops over taps: from what sums start with to sums.
+pub(crate) trait Loops<const CHANNELS: usize> {
+    /// Adds to the sums of each row's channel, of both pixels, its products with `whole_groups + 1` groups. The last
+    /// group's weights begin `back` before the end of the group before.
+    ///
+    /// # Safety
+    ///
+    /// The groups are there, and at each row as many weights, less `back`.
+    unsafe fn conv2d(
+        rows: [*const i8; CHANNELS],
+        columns: *const Group,
+        whole_groups: usize,
+        back: usize,
+        sums: &mut [[i32; 2]; CHANNELS],
+    );
+
+    /// Adds to the sum of each row's feature its products with the inputs, to which `offset` is added.
+    ///
+    /// # Safety
+    ///
+    /// `taps` inputs are there, and at each row as many weights.
+    unsafe fn dense(
+        rows: [*const i8; dense_s8::BLOCK],
+        input: *const i8,
+        offset: i32,
+        taps: usize,
+        sums: &mut [i32; dense_s8::BLOCK],
+    );
+
+    /// Adds to the sums of four channels their products at the taps of `pass`, whose weights begin at `weights`.
+    ///
+    /// # Safety
+    ///
+    /// The inputs and weights of each tap inside are there.
+    unsafe fn depthwise_conv2d(
+        pass: &depthwise_conv2d_s8::Pass,
+        weights: *const [i16; depthwise_conv2d_s8::BLOCK],
+        sums: &mut [i32; depthwise_conv2d_s8::BLOCK],
+    );
+}
+
+impl<const CHANNELS: usize, L: Loops<CHANNELS>> Passes for Plain<CHANNELS, L> {
     const CONV2D_CHANNELS: usize = CHANNELS;
 
     #[inline(never)]
     unsafe fn conv2d(pass: &mut conv2d_s8::Pass) {
         for _ in 0..pass.blocks {
-            let mut rows: [*const i8; CHANNELS] =
-                from_fn(|c| pass.weights.wrapping_add(c * pass.taps));
+            let rows: [*const i8; CHANNELS] = from_fn(|c| pass.weights.wrapping_add(c * pass.taps));
             // SAFETY: the caller says that as many biases as a block has are there.
             let bias: [i32; CHANNELS] = unsafe { ptr::read(pass.bias.cast()) };
             let mut sums = bias.map(|bias| [bias; 2]);
-            let mut columns: *const [[i16; 4]; 2] = pass.columns.cast();
-            for _ in 0..pass.whole_groups {
-                // SAFETY: a group before the last: four more taps of each row, and a group of columns.
-                unsafe { group(&mut rows, columns, &mut sums) };
-                columns = columns.wrapping_add(1);
+            // SAFETY: the caller says that the rows and the groups are there.
+            unsafe {
+                L::conv2d(rows, pass.columns.cast(), pass.whole_groups, pass.back, &mut sums);
             }
-            rows = rows.map(|row| row.wrapping_sub(pass.back));
-            // SAFETY: the last four taps of each row, and the last group of columns.
-            unsafe { group(&mut rows, columns, &mut sums) };
             for (c, sums) in sums.into_iter().enumerate() {
                 // SAFETY: the caller says that as many multipliers as a block has are there.
                 let multiplier = unsafe { pass.multipliers.wrapping_add(c).read() };
@@ -52,21 +91,11 @@ impl<const CHANNELS: usize> Passes for Plain<CHANNELS> {
         const BLOCK: usize = dense_s8::BLOCK;
         let offset = i32::from(pass.offset as i16);
         for _ in 0..pass.blocks {
-            let mut rows: [*const i8; BLOCK] =
-                from_fn(|c| pass.weights.wrapping_add(c * pass.taps));
-            let mut input = pass.input;
+            let rows: [*const i8; BLOCK] = from_fn(|c| pass.weights.wrapping_add(c * pass.taps));
             // SAFETY: the caller says that as many biases as a block has are there.
             let mut sums: [i32; BLOCK] = unsafe { ptr::read(pass.bias.cast()) };
-            for _ in 0..pass.whole_groups {
-                for _ in 0..4 {
-                    // SAFETY: one more tap of each row and of the input.
-                    unsafe { tap(&mut rows, &mut input, offset, &mut sums) };
-                }
-            }
-            for _ in pass.back..4 {
-                // SAFETY: as above; the last group has four taps less those that are in the one before.
-                unsafe { tap(&mut rows, &mut input, offset, &mut sums) };
-            }
+            // SAFETY: the caller says that the rows and the inputs are there.
+            unsafe { L::dense(rows, pass.input, offset, pass.taps, &mut sums) };
             for (c, sum) in sums.into_iter().enumerate() {
                 // SAFETY: the caller says that as many multipliers as a block has are there.
                 let multiplier = unsafe { pass.multipliers.wrapping_add(c).read() };
@@ -84,27 +113,13 @@ impl<const CHANNELS: usize> Passes for Plain<CHANNELS> {
     #[inline(never)]
     unsafe fn depthwise_conv2d(pass: &mut depthwise_conv2d_s8::Pass) {
         const BLOCK: usize = depthwise_conv2d_s8::BLOCK;
-        let offset = i32::from(pass.offset as i16);
         for _ in 0..pass.blocks {
             // SAFETY: the caller says that as many biases as a block has are there.
             let mut sums: [i32; BLOCK] = unsafe { ptr::read(pass.bias.cast()) };
-            let mut input = pass.input;
-            let mut weights: *const [i16; BLOCK] =
-                pass.weights.wrapping_byte_add(pass.first_weight).cast();
-            for _ in 0..pass.rows {
-                for _ in 0..pass.columns {
-                    // SAFETY: the caller says that a block's inputs are at each tap inside.
-                    let inputs: [i8; BLOCK] = unsafe { ptr::read(input.cast()) };
-                    // SAFETY: the caller says that a block's weights are there for each tap.
-                    let factors = unsafe { weights.read() };
-                    for ((sum, x), place) in sums.iter_mut().zip(inputs).zip(PLACES) {
-                        *sum += (i32::from(x) + offset) * i32::from(factors[place]);
-                    }
-                    input = input.wrapping_add(pass.tap_step);
-                    weights = weights.wrapping_add(1);
-                }
-                input = input.wrapping_add(pass.input_skip);
-                weights = weights.wrapping_byte_add(pass.weights_skip);
+            if pass.rows > 0 && pass.columns > 0 {
+                let weights = pass.weights.wrapping_byte_add(pass.first_weight);
+                // SAFETY: the caller says that inputs and weights are there at each tap inside.
+                unsafe { L::depthwise_conv2d(pass, weights, &mut sums) };
             }
             for (c, sum) in sums.into_iter().enumerate() {
                 // SAFETY: the caller says that as many multipliers as a block has are there.
@@ -122,15 +137,84 @@ impl<const CHANNELS: usize> Passes for Plain<CHANNELS> {
     }
 }
 
+/// No instruction in particular.
+#[allow(dead_code, reason = "where a processor has loops of its own, these are for tests")]
+pub(crate) struct Portable;
+
+impl<const CHANNELS: usize> Loops<CHANNELS> for Portable {
+    #[inline(always)]
+    unsafe fn conv2d(
+        mut rows: [*const i8; CHANNELS],
+        mut columns: *const Group,
+        whole_groups: usize,
+        back: usize,
+        sums: &mut [[i32; 2]; CHANNELS],
+    ) {
+        for _ in 0..whole_groups {
+            // SAFETY: a group before the last: four more taps of each row, and a group of columns.
+            unsafe { group(&mut rows, columns, sums) };
+            columns = columns.wrapping_add(1);
+        }
+        rows = rows.map(|row| row.wrapping_sub(back));
+        // SAFETY: the last four taps of each row, and the last group of columns.
+        unsafe { group(&mut rows, columns, sums) };
+    }
+
+    #[inline(always)]
+    unsafe fn dense(
+        rows: [*const i8; dense_s8::BLOCK],
+        input: *const i8,
+        offset: i32,
+        taps: usize,
+        sums: &mut [i32; dense_s8::BLOCK],
+    ) {
+        for tap in 0..taps {
+            // SAFETY: the caller says that so many inputs are there.
+            let x = i32::from(unsafe { input.wrapping_add(tap).read() }) + offset;
+            for (row, sum) in rows.iter().zip(sums.iter_mut()) {
+                // SAFETY: the caller says that so many weights are there.
+                *sum += x * i32::from(unsafe { row.wrapping_add(tap).read() });
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn depthwise_conv2d(
+        pass: &depthwise_conv2d_s8::Pass,
+        mut weights: *const [i16; depthwise_conv2d_s8::BLOCK],
+        sums: &mut [i32; depthwise_conv2d_s8::BLOCK],
+    ) {
+        const BLOCK: usize = depthwise_conv2d_s8::BLOCK;
+        let offset = i32::from(pass.offset as i16);
+        let mut input = pass.input;
+        for _ in 0..pass.rows {
+            for _ in 0..pass.columns {
+                // SAFETY: the caller says that a block's inputs are at each tap inside.
+                let inputs: [i8; BLOCK] = unsafe { ptr::read(input.cast()) };
+                // SAFETY: the caller says that a block's weights are there for each tap.
+                let factors = unsafe { weights.read() };
+                for ((sum, x), place) in sums.iter_mut().zip(inputs).zip(PLACES) {
+                    *sum += (i32::from(x) + offset) * i32::from(factors[place]);
+                }
+                input = input.wrapping_add(pass.tap_step);
+                weights = weights.wrapping_add(1);
+            }
+            input = input.wrapping_add(pass.input_skip);
+            weights = weights.wrapping_byte_add(pass.weights_skip);
+        }
+    }
+}
+
 /// Four taps of each row and both pixels.
 ///
 /// # Safety
 ///
 /// Four weights are at each row, and a group at `columns`.
 #[inline(always)]
+#[allow(dead_code, reason = "as `Portable`")]
 unsafe fn group<const CHANNELS: usize>(
     rows: &mut [*const i8; CHANNELS],
-    columns: *const [[i16; 4]; 2],
+    columns: *const Group,
     sums: &mut [[i32; 2]; CHANNELS],
 ) {
     let columns: *const i16 = columns.cast();
@@ -148,26 +232,4 @@ unsafe fn group<const CHANNELS: usize>(
         }
     }
     *rows = rows.map(|row| row.wrapping_add(4));
-}
-
-/// One tap of each row.
-///
-/// # Safety
-///
-/// One weight is at each row, and one input.
-#[inline(always)]
-unsafe fn tap<const ROWS: usize>(
-    rows: &mut [*const i8; ROWS],
-    input: &mut *const i8,
-    offset: i32,
-    sums: &mut [i32; ROWS],
-) {
-    // SAFETY: the caller says that an input is there.
-    let x = i32::from(unsafe { input.read() }) + offset;
-    *input = input.wrapping_add(1);
-    for (row, sum) in rows.iter_mut().zip(sums) {
-        // SAFETY: the caller says that a weight is there.
-        *sum += x * i32::from(unsafe { row.read() });
-        *row = row.wrapping_add(1);
-    }
 }

@@ -1,5 +1,6 @@
-//! Layers that the faster kernels decline, in as little code as does: every tap is asked whether it is inside.
+//! Layers that the faster kernels decline, in little code: few channels or taps, several outputs for each input channel.
 
+use crate::generic::window::taps_inside;
 use crate::reference::LayerS8;
 use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Window};
 use netkit_core::quant::requantize;
@@ -54,6 +55,29 @@ impl Shape {
     }
 }
 
+/// The taps of a window on one axis that lie inside the map.
+struct Inside {
+    first: usize,
+    count: usize,
+    /// Where the first lies in the map.
+    position: usize,
+}
+
+/// The taps inside: a function of its own, lest the code be there twice.
+#[inline(never)]
+fn inside(
+    output: usize,
+    input: usize,
+    kernel: usize,
+    stride: usize,
+    dilation: usize,
+    pad: usize,
+) -> Inside {
+    let taps = taps_inside(output, input, kernel, stride, dilation, pad);
+    let position = (output * stride + taps.start * dilation).wrapping_sub(pad);
+    Inside { first: taps.start, count: taps.len(), position }
+}
+
 impl Textbook<'_> {
     /// Output rows from `first` on.
     #[cold]
@@ -62,28 +86,42 @@ impl Textbook<'_> {
         let Shape { window: w, in_channels, depth, group } = &self.shape;
         let LayerS8 { input_zero_point, bias, multipliers, stage } = self.layer;
         let width = w.out_w.max(1);
+        let row_step = w.dilation_h * w.in_w * in_channels;
+        let tap_step = w.dilation_w * in_channels;
         for (pixel, output) in output.chunks_exact_mut(bias.len().max(1)).enumerate() {
-            let top = ((first + pixel / width) * w.stride_h).wrapping_sub(w.pad_top);
-            let left = (pixel % width * w.stride_w).wrapping_sub(w.pad_left);
+            let (y, x) = (first + pixel / width, pixel % width);
+            let rows = inside(y, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
+            let columns = inside(x, w.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
+            let corner = (rows.position.wrapping_mul(w.in_w).wrapping_add(columns.position))
+                .wrapping_mul(*in_channels);
+            // Taps of one value each are a run; of several, each is.
+            let (runs, len, stride) = match depth {
+                1 => (1, columns.count, tap_step),
+                _ => (columns.count, *depth, 1),
+            };
+            let skipped = rows.first * w.kernel_w + columns.first;
             let channels = output.iter_mut().zip(bias).zip(multipliers).enumerate();
             for (channel, ((output, &bias), &multiplier)) in channels {
                 let mut sum = bias;
-                let mut weight = channel * w.taps() * depth;
-                for i in 0..w.kernel_h {
-                    let y = top.wrapping_add(i * w.dilation_h);
-                    for j in 0..w.kernel_w {
-                        let x = left.wrapping_add(j * w.dilation_w);
-                        if y < w.in_h && x < w.in_w {
-                            let from = (y * w.in_w + x) * in_channels + channel / (*group).max(1);
-                            let inputs = self.input.get(from..).unwrap_or(&[]);
-                            let weights = self.weights.get(weight..).unwrap_or(&[]);
-                            for (&x, &w) in inputs.iter().zip(weights).take(*depth) {
-                                let x = i32::from(x) - input_zero_point;
-                                sum = sum.wrapping_add(x * i32::from(w));
-                            }
+                let mut row = corner.wrapping_add(channel / (*group).max(1));
+                let mut weight = (channel * w.taps() + skipped) * depth;
+                for _ in 0..rows.count {
+                    let mut run = row;
+                    let mut weights = self.weights.get(weight..).unwrap_or(&[]).iter();
+                    for _ in 0..runs {
+                        let mut from = run;
+                        for &w in weights.by_ref().take(len) {
+                            let x = self
+                                .input
+                                .get(from)
+                                .map_or(0, |&x| i32::from(x) - input_zero_point);
+                            sum = sum.wrapping_add(x * i32::from(w));
+                            from = from.wrapping_add(stride);
                         }
-                        weight += depth;
+                        run = run.wrapping_add(tap_step);
                     }
+                    row = row.wrapping_add(row_step);
+                    weight += w.kernel_w * depth;
                 }
                 *output = requantize(sum, multiplier, stage);
             }

@@ -40,5 +40,7 @@ macro_rules! assembly {
 pub(crate) mod dsp;
 #[cfg(netkit_mve)]
 pub(crate) mod mve;
+#[cfg(netkit_thumb1)]
+pub(crate) mod thumb1;
 #[cfg(netkit_thumb2)]
 pub(crate) mod thumb2;
