@@ -15,6 +15,11 @@ impl Board for Machine {
         self.console.write(text);
     }
 
+    #[inline(always)]
+    fn mark_step() {
+        crate::marker::step();
+    }
+
     fn measure(&mut self, name: &str, body: impl FnOnce()) {
         let used = stack::high_water(|| between_markers(body));
         Report::remark(self, name, "region", used as i32);

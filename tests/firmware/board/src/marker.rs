@@ -1,4 +1,5 @@
-//! Two functions that do nothing, for the instruction counter to see. The runner finds them by name in the image.
+//! What does nothing, for the instruction counter to see: two functions, which the runner finds by name in the image, and
+//! an instruction, which it knows by its encoding.
 
 /// Keeps the optimiser from seeing that a marker has no effect, and from moving memory accesses across it. The comment
 /// is all that tells the two markers apart: the optimiser would merge equal ones.
@@ -21,6 +22,27 @@ pub(crate) fn between_markers(body: impl FnOnce()) {
     netkit_region_begin();
     body();
     netkit_region_end();
+}
+
+/// Marks the begin of a step: an instruction that does nothing and that no compiler emits, the same as `STEP` in the
+/// runner's `counter.rs`.
+#[inline(always)]
+pub(crate) fn step() {
+    #[cfg(target_arch = "arm")]
+    // SAFETY: moves a register to itself.
+    unsafe {
+        core::arch::asm!("mov r11, r11", options(nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "riscv32")]
+    // SAFETY: writes the register that is always zero.
+    unsafe {
+        core::arch::asm!("slti zero, zero, 42", options(nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a hint without meaning.
+    unsafe {
+        core::arch::asm!("hint #42", options(nostack, preserves_flags));
+    }
 }
 
 /// Where a region begins.

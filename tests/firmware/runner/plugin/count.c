@@ -1,9 +1,11 @@
 /*
  * A QEMU plugin that counts executed instructions between two marker functions.
  *
- *   -plugin count.so,begin=ADDRESS,end=ADDRESS,out=FILE
+ *   -plugin count.so,begin=ADDRESS,end=ADDRESS,step=ENCODING,out=FILE
  *
- * FILE gets one decimal number a line, one line for each region in order of execution. With profile=FILE as well, that
+ * FILE gets one line for each region in order of execution: how many instructions it took, then, for each step marked in
+ * it, how many came before. A step is marked by the instruction ENCODING, which does nothing and which no compiler
+ * emits; it counts as one. With profile=FILE as well, that
  * file gets "REGION ADDRESS COUNT" for every instruction executed inside a region.
  *
  * Distributions ship the emulator without the plugin header, so the few functions used are declared here (interface
@@ -33,6 +35,8 @@ void qemu_plugin_register_atexit_cb(plugin_id, ended *, void *data);
 size_t qemu_plugin_tb_n_insns(const struct tb *);
 struct insn *qemu_plugin_tb_get_insn(const struct tb *, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct insn *);
+const void *qemu_plugin_insn_data(const struct insn *);
+size_t qemu_plugin_insn_size(const struct insn *);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
@@ -42,9 +46,11 @@ struct place {
     uint64_t executed;
 };
 
-enum { PLACES = 1 << 18 };
+enum { PLACES = 1 << 18, STEPS = 256 };
 
-static uint64_t begin_address, end_address;
+static uint64_t begin_address, end_address, step_encoding;
+static uint64_t steps[STEPS];
+static size_t step_count;
 static uint64_t executed, executed_at_begin;
 static unsigned region;
 static FILE *out, *profile;
@@ -66,17 +72,40 @@ static void begin(unsigned int vcpu, void *data)
         for (size_t i = 0; i < PLACES; i++)
             places[i].executed = 0;
     executed_at_begin = executed;
+    step_count = 0;
+}
+
+static void step(unsigned int vcpu, void *data)
+{
+    (void)vcpu, (void)data;
+    if (step_count < STEPS)
+        steps[step_count++] = executed - executed_at_begin;
 }
 
 static void end(unsigned int vcpu, void *data)
 {
     (void)vcpu, (void)data;
-    fprintf(out, "%" PRIu64 "\n", executed - executed_at_begin);
+    fprintf(out, "%" PRIu64, executed - executed_at_begin);
+    for (size_t i = 0; i < step_count; i++)
+        fprintf(out, " %" PRIu64, steps[i]);
+    fputc('\n', out);
     if (profile)
         for (size_t i = 0; i < PLACES; i++)
             if (places[i].executed != 0)
                 fprintf(profile, "%u 0x%" PRIx64 " %" PRIu64 "\n", region, places[i].address, places[i].executed);
     region++;
+}
+
+/* The last instruction of a page may come with bytes of the next one, so only as many as the encoding has are compared. */
+static bool is_step(const struct insn *insn)
+{
+    uint32_t encoding = 0;
+    size_t size = qemu_plugin_insn_size(insn);
+    size_t wanted = step_encoding > 0xffff ? 4 : 2;
+    if (size < wanted)
+        return false;
+    memcpy(&encoding, qemu_plugin_insn_data(insn), wanted);
+    return encoding == step_encoding;
 }
 
 static void translated(plugin_id id, struct tb *tb)
@@ -91,6 +120,8 @@ static void translated(plugin_id id, struct tb *tb)
             qemu_plugin_register_vcpu_insn_exec_inline(insn, INLINE_ADD_U64, &place_of(address)->executed, 1);
         if (address == begin_address)
             qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, CALLBACK_NO_REGISTERS, NULL);
+        if (is_step(insn))
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, step, CALLBACK_NO_REGISTERS, NULL);
         if (address == end_address)
             qemu_plugin_register_vcpu_insn_exec_cb(insn, end, CALLBACK_NO_REGISTERS, NULL);
     }
@@ -117,6 +148,8 @@ qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
             begin_address = strtoull(value, NULL, 0);
         else if (strcmp(argv[i], "end") == 0)
             end_address = strtoull(value, NULL, 0);
+        else if (strcmp(argv[i], "step") == 0)
+            step_encoding = strtoull(value, NULL, 0);
         else if (strcmp(argv[i], "out") == 0)
             out = fopen(value, "w");
         else if (strcmp(argv[i], "profile") == 0)

@@ -1,7 +1,7 @@
 //! Counting executed instructions: a plugin of the emulator, compiled when first needed.
 
 use crate::build::workspace;
-use crate::image::Image;
+use crate::image::{Architecture, Image};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +17,24 @@ pub(crate) struct Plugin {
     argument: OsString,
     counts: PathBuf,
     profile: Option<PathBuf>,
+}
+
+/// The instructions of one region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// All of them, what marks steps and the cost of an empty region taken off.
+    pub(crate) total: u64,
+    /// Those of each step marked in it. The last one's include the return from the network.
+    pub(crate) steps: Vec<u64>,
+}
+
+/// The instruction that marks a step on an architecture, as `marker.rs` of `firmware-board` writes it.
+const fn step_encoding(architecture: Architecture) -> u32 {
+    match architecture {
+        Architecture::Thumb => 0x46db,
+        Architecture::RiscV => 0x02a0_2013,
+        Architecture::Aarch64 => 0xd503_255f,
+    }
 }
 
 /// How often one instruction was executed in a region.
@@ -62,7 +80,8 @@ impl Counter {
         let end = image.address("netkit_region_end")?;
         let counts = path.with_extension("counts");
         let mut argument = self.library.clone().into_os_string();
-        argument.push(format!(",begin={begin:#x},end={end:#x},out="));
+        let step = step_encoding(image.architecture);
+        argument.push(format!(",begin={begin:#x},end={end:#x},step={step:#x},out="));
         argument.push(&counts);
         let profile = profile.then(|| path.with_extension("profile"));
         if let Some(file) = &profile {
@@ -79,15 +98,9 @@ impl Plugin {
         self.argument.clone()
     }
 
-    /// The instructions of each region, in order, the cost of an empty one taken off. The first region is that empty
-    /// one and is left out.
-    pub(crate) fn counts(&self) -> Result<Vec<u64>, String> {
-        let text = read(&self.counts)?;
-        let counts: Vec<u64> = numbers(&text, |line| line.parse().ok())?;
-        let Some((empty, regions)) = counts.split_first() else {
-            return Err("the plugin saw no region".to_owned());
-        };
-        Ok(regions.iter().map(|count| count.saturating_sub(*empty)).collect())
+    /// The instructions of each region, in order. The first region is an empty one and is left out.
+    pub(crate) fn counts(&self) -> Result<Vec<Counts>, String> {
+        counts(&read(&self.counts)?)
     }
 
     /// The instructions executed in each region but the empty one.
@@ -104,6 +117,24 @@ impl Plugin {
     }
 }
 
+/// Reads what the plugin wrote: for each region how many instructions it took, then how many came before each step.
+fn counts(text: &str) -> Result<Vec<Counts>, String> {
+    let regions: Vec<Vec<u64>> =
+        numbers(text, |line| line.split(' ').map(|word| word.parse().ok()).collect())?;
+    let mut totals = regions.iter().map(|region| region[0]);
+    let Some(empty) = totals.next() else {
+        return Err("the plugin saw no region".to_owned());
+    };
+    let counts = regions.iter().skip(1).map(|region| {
+        let (total, marks) = (region[0], &region[1..]);
+        let ends = marks.iter().skip(1).chain([&total]);
+        let steps = marks.iter().zip(ends).map(|(mark, end)| end.saturating_sub(mark + 1));
+        let steps = steps.collect();
+        Counts { total: total.saturating_sub(empty + marks.len() as u64), steps }
+    });
+    Ok(counts.collect())
+}
+
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -112,4 +143,19 @@ fn numbers<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, S
     let parsed =
         text.lines().map(|line| parse(line).ok_or_else(|| format!("the plugin wrote {line:?}")));
     parsed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, counts};
+
+    #[test]
+    fn marks_and_the_empty_region_are_taken_off() {
+        let read = counts("14\n114\n1020 5 105 505\n").unwrap();
+        let plain = Counts { total: 100, steps: vec![] };
+        let steps = Counts { total: 1020 - 14 - 3, steps: vec![99, 399, 514] };
+        assert_eq!(read, [plain, steps]);
+        assert!(counts("").is_err());
+        assert!(counts("14\nmany\n").is_err());
+    }
 }

@@ -7,6 +7,7 @@ mod build;
 mod counter;
 mod emulate;
 mod image;
+mod inspect;
 mod measurements;
 mod options;
 mod profile;
@@ -16,6 +17,7 @@ mod transcript;
 
 use counter::{Counter, Plugin};
 use image::Image;
+use inspect::{Inspection, Listing, is_int8};
 use measurements::{Key, Measurements, Metric};
 use options::Options;
 use std::collections::BTreeMap;
@@ -90,12 +92,36 @@ fn session() -> Result<bool, String> {
             }
         }
     }
+    passed &= example(&options)?;
     if options.bless {
         record(measured)?
     } else {
         passed &= within_budget(&measured)?
     }
     Ok(passed)
+}
+
+/// The target whose machine `examples/bare-metal` is written for.
+const EXAMPLE_TARGET: &str = "m4";
+
+/// Builds and runs the example of the guide, if its target was asked for: it must read its digit as the label says.
+fn example(options: &Options) -> Result<bool, String> {
+    let target = options.targets.iter().find(|target| target.name == EXAMPLE_TARGET);
+    let Some(target) = target.filter(|target| build::missing(target).is_none()) else {
+        return Ok(true);
+    };
+    let labels = build::workspace().join("../../models/digits/labels.u8");
+    let labels = fs::read(&labels).map_err(|error| format!("{}: {error}", labels.display()))?;
+    let label = labels.first().ok_or("there are no labels")?;
+    let printed = build::example(target).and_then(|image| emulate::on_target(target, &image, None));
+    let verdict = match printed {
+        Ok(text) if text.trim() == format!("digit: {label}") => Ok(()),
+        Ok(text) => Err(format!("FAILED: {text:?}, and the digit is {label}")),
+        Err(message) => Err(format!("FAILED: {message}")),
+    };
+    let text = verdict.as_ref().map_or_else(String::as_str, |()| "ok");
+    println!("{:<14} {:<20} {text}", target.name, "examples/bare-metal");
+    Ok(verdict.is_ok())
 }
 
 /// What each workload prints on the host.
@@ -131,8 +157,8 @@ impl Trial<'_> {
     ) -> Result<String, String> {
         let path = built.image(self.workload);
         let image = if self.target.has_elf() { Some(Image::read(&path)?) } else { None };
-        let plugin =
-            counter.zip(image.as_ref()).and_then(|(c, i)| c.plugin(i, &path, self.profile));
+        let profile = self.profile || (self.target.is_bare() && is_int8(self.workload));
+        let plugin = counter.zip(image.as_ref()).and_then(|(c, i)| c.plugin(i, &path, profile));
         let transcript =
             Transcript::parse(&emulate::on_target(self.target, &path, plugin.as_ref())?)?;
         let differences = transcript.compare(self.expected);
@@ -151,13 +177,14 @@ impl Trial<'_> {
         };
         let mut summary = "ok".to_owned();
         if let Some(image) = image.as_ref().filter(|_| self.target.is_bare()) {
-            let total = |key| transcript.remarks(key).map(|(_, bytes)| bytes).sum::<u64>();
-            let code = image.size.flash.saturating_sub(total("data"));
-            let memory = image.size.statics + total("arena");
+            let data: u64 = transcript.remarks("data").map(|(_, bytes)| bytes).sum();
+            let code = image.size.flash.saturating_sub(data);
+            // Of several networks one is there at a time.
+            let arena = transcript.remarks("arena").map(|(_, bytes)| bytes).max();
+            let memory = image.size.statics + arena.unwrap_or(0);
             keep("-", Metric::Code, code);
             keep("-", Metric::Memory, memory);
-            summary +=
-                &format!(", code {code}, weights and inputs {}, memory {memory}", total("data"));
+            summary += &format!(", code {code}, weights and inputs {data}, memory {memory}");
         }
         let regions: Vec<(&str, u64)> =
             transcript.remarks("region").filter(|(name, _)| *name != "empty").collect();
@@ -171,18 +198,49 @@ impl Trial<'_> {
         }
         for (index, (region, stack)) in regions.iter().enumerate() {
             summary += &format!("\n    {region}:");
-            if let Some(&count) = counts.get(index) {
-                keep(region, Metric::Instructions, count);
-                summary += &format!(" {count} instructions");
+            if let Some(count) = counts.get(index) {
+                keep(region, Metric::Instructions, count.total);
+                summary += &format!(" {} instructions", count.total);
+                let names: Vec<&str> = self.expected.steps(region).collect();
+                if names.len() != count.steps.len() {
+                    return Err(format!(
+                        "{region}: {} steps were counted, the host makes {}",
+                        count.steps.len(),
+                        names.len()
+                    ));
+                }
+                for (name, &count) in names.into_iter().zip(&count.steps) {
+                    keep(name, Metric::Instructions, count);
+                }
             }
             if self.target.is_bare() {
                 keep(region, Metric::Stack, *stack);
                 summary += &format!(", stack {stack}");
             }
         }
-        if let (true, Some(plugin), Some(image)) = (self.profile, &plugin, &image) {
-            for (index, (region, _)) in regions.iter().enumerate() {
-                summary += &profile::table(region, index, &plugin.profile()?, image);
+        if let (Some(plugin), Some(image)) = (&plugin, &image) {
+            let executed = plugin.profile()?;
+            if self.profile {
+                for (index, (region, _)) in regions.iter().enumerate() {
+                    summary += &profile::table(region, index, &executed, image);
+                }
+            }
+            if self.target.is_bare() {
+                let inspection = Inspection {
+                    target: self.target,
+                    workload: self.workload,
+                    image,
+                    listing: &Listing::read(self.target, &path, image, &executed)?,
+                    executed: &executed,
+                    regions: &regions.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                    macs: self.expected.remarks("macs").map(|(_, macs)| macs).next(),
+                };
+                let complaints = inspection.complaints();
+                if !complaints.is_empty() {
+                    let lines: Vec<String> =
+                        complaints.iter().take(8).map(|line| format!("\n    {line}")).collect();
+                    return Err(format!("the machine code is not as it must be{}", lines.concat()));
+                }
             }
         }
         Ok(summary)

@@ -21,40 +21,56 @@ pub(crate) fn with_tables(text: &str, measurements: &Measurements) -> Option<Str
     Some(format!("{before}{BEGIN}{}{END}{after}", tables(measurements)))
 }
 
-/// One table a metric: workloads and their regions down, targets across.
+/// One table a metric, and one of the steps of networks: workloads and their regions down, targets across.
 pub(crate) fn tables(measurements: &Measurements) -> String {
     let mut text = format!("\nMeasured with {}.\n", measurements.compiler);
     for metric in Metric::ALL {
-        table(&mut text, measurements, metric);
+        let title = match metric {
+            Metric::Instructions => "Executed instructions",
+            Metric::Stack => "Stack, bytes",
+            Metric::Code => "Flash apart from weights and inputs, bytes",
+            Metric::Memory => "RAM apart from the stack, bytes",
+        };
+        table(&mut text, measurements, title, |key| key.metric == metric && !key.is_step());
     }
+    let title = "Executed instructions of each step";
+    table(&mut text, measurements, title, Key::is_step);
     text.push('\n');
     text
 }
 
-fn table(text: &mut String, measurements: &Measurements, metric: Metric) {
-    let of_metric = || measurements.values.iter().filter(|(key, _)| key.metric == metric);
-    let mut rows: Vec<(&str, &str)> =
-        of_metric().map(|(key, _)| (key.workload.as_str(), key.region.as_str())).collect();
+fn table(
+    text: &mut String,
+    measurements: &Measurements,
+    title: &str,
+    belongs: impl Fn(&Key) -> bool,
+) {
+    let values: Vec<(&Key, u64)> = measurements
+        .values
+        .iter()
+        .filter(|(key, _)| belongs(key))
+        .map(|(key, &value)| (key, value))
+        .collect();
+    let mut rows: Vec<(&str, &str, Metric)> = values
+        .iter()
+        .map(|(key, _)| (key.workload.as_str(), key.region.as_str(), key.metric))
+        .collect();
     rows.sort_unstable();
     rows.dedup();
-    let columns: Vec<_> =
-        TARGETS.iter().filter(|t| of_metric().any(|(key, _)| key.target == t.name)).collect();
+    let columns: Vec<_> = TARGETS
+        .iter()
+        .filter(|target| values.iter().any(|(key, _)| key.target == target.name))
+        .collect();
     if rows.is_empty() {
         return;
     }
-    let title = match metric {
-        Metric::Instructions => "Executed instructions",
-        Metric::Stack => "Stack, bytes",
-        Metric::Code => "Flash apart from weights and inputs, bytes",
-        Metric::Memory => "RAM apart from the stack, bytes",
-    };
     // Writing to a `String` cannot fail.
     let _ = write!(text, "\n### {title}\n\n| |");
     for target in &columns {
         let _ = write!(text, " {} |", target.core);
     }
     let _ = write!(text, "\n|---|{}\n", "---:|".repeat(columns.len()));
-    for (workload, region) in rows {
+    for (workload, region, metric) in rows {
         let _ = match region {
             "-" => write!(text, "| {workload} |"),
             region => write!(text, "| {workload}: {region} |"),
@@ -90,7 +106,7 @@ fn grouped(value: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEGIN, END, grouped, with_tables};
+    use super::{BEGIN, END, grouped, tables, with_tables};
     use crate::measurements::Measurements;
 
     #[test]
@@ -98,6 +114,17 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(4_812_345), "4 812 345");
+    }
+
+    #[test]
+    fn steps_have_a_table_of_their_own() {
+        let measured = Measurements::parse(
+            "m4\tcnn\trun\tinstructions\t1000\nm4\tcnn\trun/00-conv2d\tinstructions\t900\n",
+        );
+        let text = tables(&measured.unwrap());
+        let (whole, steps) = text.split_once("of each step").unwrap();
+        assert!(whole.contains("| cnn: run | 1 000 |\n") && !whole.contains("conv2d"), "{text}");
+        assert!(steps.contains("| cnn: run/00-conv2d | 900 |\n"), "{text}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Target {
     pub(crate) core: &'static str,
     pub(crate) triple: &'static str,
     pub(crate) rustflags: &'static str,
+    /// The feature of netkit that goes with the processor.
+    pub(crate) feature: Option<&'static str>,
     pub(crate) emulator: Emulator,
     /// Level 3 where the loops are the compiler's, size where they are assembly. It cannot be told for one crate apart:
     /// with link-time optimisation the level of the whole decides whether loops become vectors.
@@ -53,7 +55,7 @@ impl Target {
 
     /// Whether a workload fits into the machine's flash: 0.9 MiB of float weights do not fit into 512 KiB.
     pub(crate) fn holds(&self, workload: &str) -> bool {
-        workload != "mnist_cnn" || !matches!(self.memory, "microbit-large" | "mps3-an547")
+        workload != "mnist_cnn" || !matches!(self.memory, "microbit" | "mps3-an547")
     }
 
     /// Whether the standard library is there, and `netkit` is built with it.
@@ -77,6 +79,7 @@ const fn cortex_m(
         core,
         triple,
         rustflags,
+        feature: None,
         emulator: Emulator::QemuArm { machine, arguments: &[] },
         optimisation: SIZE,
         memory: machine,
@@ -90,6 +93,7 @@ pub(crate) const TARGETS: &[Target] = &[
         core: "Cortex-M0",
         triple: "thumbv6m-none-eabi",
         rustflags: "",
+        feature: None,
         // The chip has 16 KiB of RAM and 256 KiB of flash; QEMU lets both grow, for the workloads that need more. What
         // fits in the real chip is told by the table's RAM and flash columns.
         emulator: Emulator::QemuArm {
@@ -102,19 +106,23 @@ pub(crate) const TARGETS: &[Target] = &[
             ],
         },
         optimisation: SPEED,
-        memory: "microbit-large",
+        memory: "microbit",
     },
     cortex_m("m3", "Cortex-M3", "thumbv7m-none-eabi", "", "mps2-an385"),
     cortex_m("m4", "Cortex-M4F", "thumbv7em-none-eabihf", "-Ctarget-cpu=cortex-m4", "mps2-an386"),
     cortex_m("m7", "Cortex-M7F", "thumbv7em-none-eabihf", "-Ctarget-cpu=cortex-m7", "mps2-an500"),
-    cortex_m(
-        "m33",
-        "Cortex-M33",
-        "thumbv8m.main-none-eabihf",
-        "-Ctarget-cpu=cortex-m33",
-        "mps2-an505",
-    ),
     Target {
+        feature: Some("dsp"),
+        ..cortex_m(
+            "m33",
+            "Cortex-M33",
+            "thumbv8m.main-none-eabihf",
+            "-Ctarget-cpu=cortex-m33",
+            "mps2-an505",
+        )
+    },
+    Target {
+        feature: Some("mve"),
         optimisation: SPEED,
         ..cortex_m(
             "m55",
@@ -129,6 +137,7 @@ pub(crate) const TARGETS: &[Target] = &[
         core: "RV32IMAC",
         triple: "riscv32imac-unknown-none-elf",
         rustflags: "",
+        feature: None,
         emulator: Emulator::QemuRiscV,
         optimisation: SPEED,
         memory: "",
@@ -138,6 +147,7 @@ pub(crate) const TARGETS: &[Target] = &[
         core: "AArch64 without dotprod",
         triple: "aarch64-unknown-linux-gnu",
         rustflags: "",
+        feature: None,
         emulator: Emulator::QemuAarch64 { processor: "cortex-a53" },
         optimisation: SPEED,
         memory: "",
@@ -147,6 +157,7 @@ pub(crate) const TARGETS: &[Target] = &[
         core: "AArch64 with dotprod",
         triple: "aarch64-unknown-linux-gnu",
         rustflags: "",
+        feature: None,
         emulator: Emulator::QemuAarch64 { processor: "cortex-a76" },
         optimisation: SPEED,
         memory: "",
@@ -156,6 +167,7 @@ pub(crate) const TARGETS: &[Target] = &[
         core: "wasm32",
         triple: "wasm32-unknown-unknown",
         rustflags: "",
+        feature: None,
         emulator: Emulator::Node,
         optimisation: SPEED,
         memory: "",
@@ -165,6 +177,7 @@ pub(crate) const TARGETS: &[Target] = &[
         core: "wasm32 with simd128",
         triple: "wasm32-unknown-unknown",
         rustflags: "-Ctarget-feature=+simd128",
+        feature: None,
         emulator: Emulator::Node,
         optimisation: SPEED,
         memory: "",

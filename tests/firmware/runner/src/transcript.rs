@@ -73,6 +73,12 @@ impl Transcript {
         self.remarks.iter().filter(move |r| r.key == key).map(|r| (r.name.as_str(), r.value))
     }
 
+    /// The names of the steps of a region, in order.
+    pub(crate) fn steps<'a>(&'a self, region: &'a str) -> impl Iterator<Item = &'a str> {
+        let names = self.remarks("step").map(|(name, _)| name);
+        names.filter(move |name| name.split_once('/').is_some_and(|(of, _)| of == region))
+    }
+
     /// Everything in which `self` differs from what the host computed, the first value of each line only.
     pub(crate) fn compare(&self, host: &Self) -> Vec<Difference> {
         let mut differences = Vec::new();

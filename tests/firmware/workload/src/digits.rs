@@ -1,6 +1,6 @@
 //! The digit networks, compiled into the firmware: two real digits each, the first of them measured.
 
-use crate::{Board, Report};
+use crate::{Board, Report, forward};
 use netkit::{Model, QuantizedModel};
 
 const PIXELS: usize = 28 * 28;
@@ -23,7 +23,7 @@ macro_rules! networks {
 
             /// Runs the network.
             pub fn run(board: &mut impl crate::Board) {
-                super::$run::<$name>(board, $name::new());
+                super::$run::<_, $name>(board, $name::new());
             }
         }
     )+};
@@ -38,8 +38,8 @@ networks! {
     mnist_dscnn_int8: int8 MnistDscnnInt8 = "../../../models/mnist_dscnn_int8.nk";
 }
 
-fn float<M: Model<Input = [f32; PIXELS], Output = [f32; 10]>>(
-    board: &mut impl Board,
+fn float<B: Board, M: Model<Input = [f32; PIXELS], Output = [f32; 10]>>(
+    board: &mut B,
     mut model: M,
 ) {
     sizes::<M>(board);
@@ -47,16 +47,16 @@ fn float<M: Model<Input = [f32; PIXELS], Output = [f32; 10]>>(
         let input = digit.map(|pixel| f32::from(pixel) / 255.0);
         let mut output = [0.0; 10];
         if name == "first" {
-            board.measure("forward", || model.forward_into(&input, &mut output));
+            forward::float(board, "forward", &mut model, &input, &mut output);
         } else {
-            model.forward_into(&input, &mut output);
+            model.forward_observed(&input, &mut output, forward::mark::<B>);
         }
         Report::f32(board, name, &output);
     }
 }
 
-fn int8<M: QuantizedModel<QuantizedInput = [i8; PIXELS], QuantizedOutput = [i8; 10]>>(
-    board: &mut impl Board,
+fn int8<B: Board, M: QuantizedModel<QuantizedInput = [i8; PIXELS], QuantizedOutput = [i8; 10]>>(
+    board: &mut B,
     mut model: M,
 ) {
     sizes::<M>(board);
@@ -65,9 +65,9 @@ fn int8<M: QuantizedModel<QuantizedInput = [i8; PIXELS], QuantizedOutput = [i8; 
         let input = digit.map(|pixel| (pixel ^ 0x80).cast_signed());
         let mut output = [0; 10];
         if name == "first" {
-            board.measure("forward", || model.forward_i8_into(&input, &mut output));
+            forward::int8(board, "forward", &mut model, &input, &mut output);
         } else {
-            model.forward_i8_into(&input, &mut output);
+            model.forward_i8_observed(&input, &mut output, forward::mark::<B>);
         }
         Report::i8(board, name, &output);
     }
@@ -76,4 +76,5 @@ fn int8<M: QuantizedModel<QuantizedInput = [i8; PIXELS], QuantizedOutput = [i8; 
 fn sizes<M: Model>(board: &mut impl Board) {
     Report::remark(board, M::NAME, "data", (M::WEIGHT_BYTES + size_of_val(&DIGITS)) as i32);
     Report::remark(board, M::NAME, "arena", M::ARENA_BYTES as i32);
+    Report::remark(board, M::NAME, "macs", M::MACS as i32);
 }

@@ -1,6 +1,7 @@
 //! Int8 kernels, layer by layer: those of the digit network, which measure, and odd shapes, which prove that every
 //! remainder is right.
 
+use crate::random::Random;
 use crate::{Board, Report};
 use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Padding, Pool2d, Window};
 use netkit_core::quant::{Multiplier, OutputStage};
@@ -246,14 +247,4 @@ fn joined<'a>(buffer: &'a mut [u8; 64], parts: [&str; 2]) -> &'a str {
         len += 1;
     }
     core::str::from_utf8(&buffer[..len]).expect("joined text is text")
-}
-
-/// A linear congruential generator: the same numbers on every machine.
-struct Random(u32);
-
-impl Random {
-    fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        self.0 >> 8
-    }
 }

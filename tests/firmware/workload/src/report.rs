@@ -39,6 +39,23 @@ impl<'a, B: Board> Report<'a, B> {
         line.finish();
     }
 
+    /// Prints the name of a step of the region `region`: its place, operator, and part of the layer if that has several.
+    pub fn step(board: &'a mut B, region: &str, step: &netkit::Step) {
+        let mut line = Self::start(board, "# ", region);
+        line.byte(b'/');
+        line.byte(b'0' + (step.index / 10 % 10) as u8);
+        line.byte(b'0' + (step.index % 10) as u8);
+        line.byte(b'-');
+        line.text(step.operator);
+        if !step.part.is_empty() && step.part != step.operator {
+            line.byte(b'-');
+            line.text(step.part);
+        }
+        line.text(" step");
+        line.decimal(step.index as i32);
+        line.finish();
+    }
+
     fn start(board: &'a mut B, kind: &str, name: &str) -> Self {
         let mut line = Self { board, buffer: [0; 120], filled: 0 };
         line.text(kind);
@@ -119,6 +136,8 @@ mod tests {
         fn write(&mut self, text: &[u8]) {
             self.0.extend_from_slice(text);
         }
+
+        fn mark_step() {}
 
         fn measure(&mut self, _: &str, body: impl FnOnce()) {
             body();

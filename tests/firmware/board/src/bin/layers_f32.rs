@@ -1,0 +1,5 @@
+//! Small networks that hold every kind of layer, in float32.
+#![no_std]
+#![no_main]
+
+firmware_board::firmware!(firmware_workload::layers::run_f32);
