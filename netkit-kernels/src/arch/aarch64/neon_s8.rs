@@ -5,7 +5,7 @@ use crate::arch::tile_s8::unrolled;
 use crate::isa::Neon;
 use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::aarch64::*;
-use netkit_core::pack::{GROUP_BYTES, PANEL};
+use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::{Multiplier, OutputStage};
 
 /// Of a vector, in channels.
@@ -325,6 +325,52 @@ fn dot_half<const SECOND: bool>(mut sums: Sums, x: int16x8_t, weights: [int16x8_
     }
 }
 
+/// Adds the products of two groups of one pixel: `x` are the four bytes of each group, four times over, `weights` the
+/// sixteen first and the sixteen last of each.
+///
+/// Products are summed in pairs (`smull`, `sadalp`) instead of being widened before: for a single pixel, as in a dense
+/// layer, the weights would be widened for it alone.
+#[target_feature(enable = "neon")]
+#[inline]
+fn dot_pairs(sums: Sums, x: [int8x16_t; 2], weights: [[int8x16_t; 2]; 2]) -> Sums {
+    let four = |first: int8x16_t, second: int8x16_t| {
+        let low = vpaddlq_s16(vmull_s8(vget_low_s8(first), vget_low_s8(x[0])));
+        let high = vpaddlq_s16(vmull_high_s8(first, x[0]));
+        let low = vpadalq_s16(low, vmull_s8(vget_low_s8(second), vget_low_s8(x[1])));
+        let high = vpadalq_s16(high, vmull_high_s8(second, x[1]));
+        vpaddq_s32(low, high)
+    };
+    let [first, second] = weights;
+    [vaddq_s32(sums[0], four(first[0], second[0])), vaddq_s32(sums[1], four(first[1], second[1]))]
+}
+
+/// Four bytes, four times over.
+///
+/// # Safety
+/// `from` is valid for reading 4 bytes.
+#[inline(always)]
+unsafe fn repeat(_: Neon, from: *const u8) -> int8x16_t {
+    // SAFETY: the caller vouches for 4 readable bytes.
+    let four = unsafe { from.cast::<u32>().read_unaligned() };
+    // SAFETY: the token proves NEON.
+    let bytes = unsafe { vdupq_n_u32(four) };
+    // SAFETY: the token proves NEON.
+    unsafe { vreinterpretq_s8_u32(bytes) }
+}
+
+/// 32 bytes.
+///
+/// # Safety
+/// `from` is valid for reading 32 bytes.
+#[inline(always)]
+unsafe fn load_pair(_: Neon, from: *const i8) -> [int8x16_t; 2] {
+    // SAFETY: the token proves NEON; the caller vouches for 32 readable bytes.
+    let low = unsafe { vld1q_s8(from) };
+    // SAFETY: as above.
+    let high = unsafe { vld1q_s8(from.wrapping_add(16)) };
+    [low, high]
+}
+
 /// Eight bytes as 16 bits.
 ///
 /// # Safety
@@ -386,6 +432,22 @@ impl SimdS8 for Neon {
         weights: &[*const i8; V],
         sums: &mut [[Sums; V]; P],
     ) {
+        if P == 1 {
+            let from = pixels[0].wrapping_add(offset);
+            // SAFETY: the caller vouches for two groups of the pixel.
+            let x = unsafe { repeat(self, from) };
+            // SAFETY: as above.
+            let x = [x, unsafe { repeat(self, from.wrapping_add(GROUP)) }];
+            unrolled!(v < V {
+                // SAFETY: the caller vouches for the weights of the first group.
+                let first = unsafe { load_pair(self, weights[v]) };
+                // SAFETY: the caller vouches for the weights of the second.
+                let second = unsafe { load_pair(self, weights[v].wrapping_add(GROUP_BYTES)) };
+                // SAFETY: the token proves NEON.
+                sums[0][v] = unsafe { dot_pairs(sums[0][v], x, [first, second]) };
+            });
+            return;
+        }
         // SAFETY: the caller vouches for two groups of the first pixel.
         let mut x = [unsafe { load_wide(self, pixels[0].wrapping_add(offset)) }; P];
         unrolled!(p < P {
