@@ -6,7 +6,12 @@
 //!
 //! And one name for what several conditions of `cfg` say together: that there are kernels which read packed filters.
 
+#[path = "build/cmsis_nn.rs"]
+#[allow(dead_code, reason = "the tests of `kernels` do not link it")]
+mod cmsis_nn;
+
 use std::env;
+use std::process::ExitCode;
 
 /// Processors of ARMv8-M with vectors (Helium, MVE).
 const WITH_MVE: &[&str] = &["cortex-m52", "cortex-m55", "cortex-m85"];
@@ -16,7 +21,18 @@ const WITH_DSP: &[&str] = &["cortex-m33", "cortex-m35p", "star-mc1"];
 
 /// Everything that may be set, each with the prefix `netkit_`.
 #[allow(dead_code, reason = "the tests of `kernels` do not print it")]
-const ALL: &[&str] = &["packs", "micro", "mve", "dsp", "thumb2", "thumb1", "rv32m"];
+const ALL: &[&str] = &[
+    "packs",
+    "micro",
+    "mve",
+    "dsp",
+    "thumb2",
+    "thumb1",
+    "rv32m",
+    "cmsis_nn_7",
+    "cmsis_nn_dsp",
+    "cmsis_nn_mve",
+];
 
 /// The kernels for a target: those of microcontrollers are in `micro`.
 pub(crate) fn kernels(
@@ -80,8 +96,9 @@ pub(crate) fn kernels(
 }
 
 #[allow(dead_code, reason = "the tests of `kernels` do not run it")]
-fn main() {
+fn main() -> ExitCode {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build");
     for cfg in ALL {
         println!("cargo:rustc-check-cfg=cfg(netkit_{cfg})");
     }
@@ -104,4 +121,38 @@ fn main() {
         Ok(kernels) => kernels.into_iter().for_each(set),
         Err(message) => println!("cargo::error={message}"),
     }
+    if has("CMSIS_NN") {
+        return link_cmsis_nn(target);
+    }
+    ExitCode::SUCCESS
+}
+
+#[allow(dead_code, reason = "the tests of `kernels` do not run it")]
+/// Links the library of the feature `cmsis-nn`, or says why not.
+fn link_cmsis_nn(triple: String) -> ExitCode {
+    println!("cargo:rerun-if-env-changed={}", cmsis_nn::VARIABLE);
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let target = cmsis_nn::Target { triple, arch };
+    let folder = env::var_os(cmsis_nn::VARIABLE).map(Into::into);
+    let library = match cmsis_nn::find(folder, &target) {
+        Ok(library) => library,
+        Err(refusal) => {
+            eprintln!("error: {refusal}");
+            return ExitCode::FAILURE;
+        }
+    };
+    println!("cargo:rerun-if-changed={}", cmsis_nn::file(&library).display());
+    println!("cargo:rustc-link-search=native={}", library.folder.display());
+    println!("cargo:rustc-link-lib=static=cmsis-nn");
+    let set = |cfg: &str| println!("cargo:rustc-cfg=netkit_cmsis_nn_{cfg}");
+    if library.is_version_7 {
+        set("7");
+    }
+    if library.has_mve {
+        set("mve");
+    }
+    if ["thumbv7em-", "thumbv8m.main-"].iter().any(|name| target.triple.starts_with(name)) {
+        set("dsp");
+    }
+    ExitCode::SUCCESS
 }

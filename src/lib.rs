@@ -51,6 +51,7 @@
 //! | `defmt` | no | `defmt::Format` for errors |
 //! | `dsp` | no | on ARMv8-M Mainline: kernels for the DSP extension (Cortex-M33, M35P) |
 //! | `mve` | no | on ARMv8.1-M Mainline: kernels for Helium's vectors (Cortex-M52, M55, M85) |
+//! | `cmsis-nn` | no | int8 layers on your own build of Arm's CMSIS-NN, with the same bits |
 #![no_std]
 
 #[cfg(feature = "alloc")]

@@ -28,8 +28,8 @@ pub use netkit_core::op::{
 };
 pub use netkit_core::quant::{AddStage, Multiplier, OutputStage, Quant, SoftmaxStage};
 pub use netkit_kernels::{
-    Filter, FilterForm, FilterS8, Kernels, concat as concat_tensors, copy, layout, upsample2x,
-    workspace,
+    Filter, FilterForm, FilterS8, Kernels, concat as concat_tensors, copy, layout, layout_s8,
+    row_sums, upsample2x, workspace,
 };
 
 /// A window from pairs of height and width. Does not compile where the target cannot compute it.

@@ -1,5 +1,7 @@
 //! Which kernels run: a handle for each instruction set, and the choice among those present.
 
+#[cfg(feature = "cmsis-nn")]
+use crate::cmsis_nn::CmsisNn;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 use crate::isa::Simd128;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -18,6 +20,8 @@ use crate::simd_s8::KernelS8;
 #[derive(Clone, Copy, Debug)]
 pub struct Kernels {
     choice: Choice,
+    #[cfg(feature = "cmsis-nn")]
+    cmsis_nn: Option<CmsisNn>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +53,52 @@ impl Kernels {
     /// Without `std` the choice is what the program is compiled for (`-C target-feature`,
     /// `-C target-cpu`). The cfg `netkit_isa="scalar"` (`RUSTFLAGS='--cfg netkit_isa="scalar"'`) pins
     /// at compile time and is stronger than both.
+    ///
+    /// With the feature `cmsis-nn` the linked library comes first, unless a set is pinned.
     #[inline]
     #[must_use]
     pub fn native() -> Self {
         #[cfg(all(feature = "std", not(netkit_isa = "scalar")))]
         return cached::native();
-        #[cfg(not(all(feature = "std", not(netkit_isa = "scalar"))))]
+        #[cfg(all(not(feature = "std"), feature = "cmsis-nn", not(netkit_isa = "scalar")))]
+        return Self::strongest().with_cmsis_nn();
+        #[cfg(any(netkit_isa = "scalar", not(any(feature = "std", feature = "cmsis-nn"))))]
         return Self::strongest();
+    }
+
+    /// These kernels behind CMSIS-NN: what the linked library can do it does, exactly as they would. The same kernels
+    /// where the library rounds otherwise.
+    #[cfg(feature = "cmsis-nn")]
+    #[must_use]
+    pub fn with_cmsis_nn(self) -> Self {
+        Self { cmsis_nn: CmsisNn::detect(), ..self }
+    }
+
+    /// Whether these kernels stand behind CMSIS-NN.
+    #[cfg(feature = "cmsis-nn")]
+    #[inline]
+    #[must_use]
+    pub const fn has_cmsis_nn(self) -> bool {
+        self.cmsis_nn.is_some()
+    }
+
+    /// Offers a layer to the library, if these kernels stand behind one. Returns it where it was not taken.
+    #[cfg(feature = "cmsis-nn")]
+    #[inline]
+    pub(crate) fn offer<L: crate::cmsis_nn::Layer>(self, mut layer: L) -> Option<L> {
+        match self.cmsis_nn {
+            Some(library) if layer.compute_on(library) => None,
+            _ => Some(layer),
+        }
+    }
+
+    #[inline]
+    const fn of(choice: Choice) -> Self {
+        Self {
+            choice,
+            #[cfg(feature = "cmsis-nn")]
+            cmsis_nn: None,
+        }
     }
 
     /// The kernels of one instruction set; `None` where this machine, or this build, lacks it.
@@ -83,12 +126,16 @@ impl Kernels {
             #[allow(unreachable_patterns, reason = "not reached where every set has its arm above")]
             _ => None,
         };
-        Some(Self { choice: choice? })
+        Some(Self::of(choice?))
     }
 
-    /// The kernels of every instruction set this machine has, weakest first. For tests and benches.
+    /// The kernels of every instruction set this machine has, weakest first, and with the feature `cmsis-nn` the
+    /// strongest behind the linked library. For tests and benches.
     pub fn all() -> impl Iterator<Item = Self> {
-        Isa::ALL.into_iter().filter_map(Self::for_isa)
+        let all = Isa::ALL.into_iter().filter_map(Self::for_isa);
+        #[cfg(feature = "cmsis-nn")]
+        let all = all.chain([Self::strongest().with_cmsis_nn()]);
+        all
     }
 
     /// The instruction set these kernels are for.
@@ -124,7 +171,7 @@ impl Kernels {
                 return kernels;
             }
         }
-        Self { choice: Choice::Scalar(Scalar) }
+        Self::of(Choice::Scalar(Scalar))
     }
 
     /// The token, for doors whose kernels differ more between sets than the vector type.
@@ -212,15 +259,28 @@ mod cached {
     pub(super) fn native() -> Kernels {
         // Relaxed: the value is all there is, and every thread that computes it finds the same.
         let chosen = CHOSEN.load(Ordering::Relaxed);
+        #[cfg(feature = "cmsis-nn")]
+        if chosen & BEHIND_CMSIS_NN != 0 {
+            return Kernels::strongest().with_cmsis_nn();
+        }
         let isa = Isa::ALL.get(usize::from(chosen).wrapping_sub(1));
         // `for_isa` tests bits that std caches: the token is made anew, not conjured.
         isa.and_then(|&isa| Kernels::for_isa(isa)).unwrap_or_else(choose)
     }
 
+    /// Said instead of a position.
+    #[cfg(feature = "cmsis-nn")]
+    const BEHIND_CMSIS_NN: u8 = 0x80;
+
     #[cold]
     fn choose() -> Kernels {
         let pinned = std::env::var("NETKIT_ISA").ok();
         let pinned = pinned.as_deref().and_then(Isa::from_name).and_then(Kernels::for_isa);
+        #[cfg(feature = "cmsis-nn")]
+        if pinned.is_none() {
+            CHOSEN.store(BEHIND_CMSIS_NN, Ordering::Relaxed);
+            return Kernels::strongest().with_cmsis_nn();
+        }
         let kernels = pinned.unwrap_or_else(Kernels::strongest);
         let index = Isa::ALL.iter().position(|&isa| isa == kernels.isa()).unwrap_or(0);
         CHOSEN.store(index as u8 + 1, Ordering::Relaxed);

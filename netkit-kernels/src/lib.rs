@@ -70,6 +70,8 @@ compile_error!("netkit reads weights where they lie, as little-endian; this targ
 extern crate std;
 
 mod arch;
+#[cfg(feature = "cmsis-nn")]
+mod cmsis_nn;
 mod dispatch;
 mod doors;
 mod filter;
@@ -83,6 +85,7 @@ pub mod reference;
 mod simd;
 mod simd_s8;
 pub mod workspace;
+#[cfg_attr(feature = "cmsis-nn", allow(unreachable_pub, reason = "behind those of the library"))]
 mod workspace_s8;
 
 pub use dispatch::Kernels;
@@ -90,3 +93,4 @@ pub use doors::*;
 pub use filter::{Filter, FilterForm};
 pub use filter_s8::FilterS8;
 pub use isa::Isa;
+pub use layout::ROW_SUMS;

@@ -8,6 +8,9 @@ use crate::filter::FilterForm;
 use netkit_core::op::{Conv2d, DepthwiseConv2d, PerChannel};
 use netkit_core::pack::PANEL;
 
+#[cfg(feature = "cmsis-nn")]
+pub use crate::cmsis_nn::workspace::{conv2d_s8, dense_s8, depthwise_conv2d_s8};
+#[cfg(not(feature = "cmsis-nn"))]
 pub use crate::workspace_s8::{conv2d_s8, dense_s8, depthwise_conv2d_s8};
 
 /// Alignment of scratch: a cache line, and the widest vector.

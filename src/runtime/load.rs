@@ -6,11 +6,12 @@ use netkit_core::format::NkFile;
 use netkit_core::graph::{Constant, Node, Value, Weights, fold_bias};
 use netkit_core::lower::LayerInfo;
 use netkit_core::op::Op;
+use netkit_core::pack::row_sums;
 use netkit_core::plan::{CACHE_LINE, Slot};
 use netkit_core::program::{Program, Step, Storage, StorageSize, compile};
 use netkit_core::quant::Multiplier;
 use netkit_core::tensor::DType;
-use netkit_kernels::{FilterForm, Kernels, workspace};
+use netkit_kernels::{FilterForm, Kernels, ROW_SUMS, workspace};
 
 use super::Network;
 use crate::arena::Bump;
@@ -38,6 +39,8 @@ pub(super) enum Bound<'a> {
         bias: &'a [i32],
         /// One for each output channel.
         multipliers: &'a [Multiplier],
+        /// Of a dense layer, where kernels read them.
+        row_sums: &'a [i32],
     },
 }
 
@@ -55,7 +58,7 @@ pub(super) fn load<'a>(bytes: &'a [u8], arena: &'a Bump<'_>) -> Result<Network<'
     }
     let steps = arena.alloc_slice(program.steps().len(), Bound::Nothing)?;
     for (step, slot) in program.steps().zip(steps.iter_mut()) {
-        *slot = bind(&program, step.node, arena)?;
+        *slot = bind(&program, &step, arena)?;
     }
     let too_large = || LoadError::from(Diagnostic::new(Code::TooLarge, Site::FILE));
     let workspace_bytes = program.steps().map(|step| scratch_bytes(&step)).max().unwrap_or(0);
@@ -104,9 +107,10 @@ fn typed<'a, T: Pod>(program: &Program<'a, '_>, constant: Constant) -> Result<&'
 
 fn bind<'a>(
     program: &Program<'a, 'a>,
-    node: &Node,
+    step: &Step<'_, '_>,
     arena: &'a Bump<'_>,
 ) -> Result<Bound<'a>, LoadError> {
+    let node = step.node;
     let Some(weights) = node.weights else { return Ok(Bound::Nothing) };
     if weights.filter.dtype == DType::I8 {
         let bias: &[i32] = typed(program, weights.bias)?;
@@ -114,9 +118,28 @@ fn bind<'a>(
         for (channel, slot) in multipliers.iter_mut().enumerate() {
             *slot = program.multiplier(node, channel);
         }
-        return Ok(Bound::I8 { filter: typed(program, weights.filter)?, bias, multipliers });
+        let filter = typed(program, weights.filter)?;
+        let row_sums = bind_row_sums(step, filter, bias, arena)?;
+        return Ok(Bound::I8 { filter, bias, multipliers, row_sums });
     }
     bind_float(program, &weights, arena)
+}
+
+/// The row sums of a dense layer, where kernels read them.
+fn bind_row_sums<'a>(
+    step: &Step<'_, '_>,
+    filter: &[i8],
+    bias: &[i32],
+    arena: &'a Bump<'_>,
+) -> Result<&'a [i32], LoadError> {
+    let Op::Dense { dense, .. } = &step.node.op else { return Ok(&[]) };
+    if !ROW_SUMS {
+        return Ok(&[]);
+    }
+    let sums = arena.alloc_slice(bias.len(), 0)?;
+    let zero_point = step.input().value.quant.zero_point;
+    let summed = row_sums(dense, filter, bias, zero_point, sums);
+    Ok(if summed.is_some() { sums } else { &[] })
 }
 
 fn bind_float<'a>(

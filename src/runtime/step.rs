@@ -129,15 +129,28 @@ impl Element for i8 {
     ) {
         let [x, rest @ ..] = inputs else { return };
         let zero_point = step.input().value.quant.zero_point;
-        let (values, bias, multipliers) = match *bound {
-            Bound::I8 { filter, bias, multipliers } => (filter, bias, multipliers),
-            _ => (&[][..], &[][..], &[][..]),
+        let (values, bias, multipliers, row_sums) = match *bound {
+            Bound::I8 { filter, bias, multipliers, row_sums } => {
+                (filter, bias, multipliers, row_sums)
+            }
+            _ => (&[][..], &[][..], &[][..], &[][..]),
         };
         let filter = FilterS8::File(values);
         let Some(stage) = step.output_stage() else { return };
         match &step.node.op {
             Op::Dense { dense, .. } => {
-                k.dense_s8(dense, x, zero_point, filter, bias, multipliers, stage, output, scratch)
+                k.dense_s8_with_row_sums(
+                    dense,
+                    x,
+                    zero_point,
+                    filter,
+                    bias,
+                    row_sums,
+                    multipliers,
+                    stage,
+                    output,
+                    scratch,
+                );
             }
             Op::Conv2d { conv, .. } => {
                 let rows = 0..conv.window.out_h;

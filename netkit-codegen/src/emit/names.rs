@@ -15,6 +15,8 @@ pub(super) struct Names {
     pub(super) bias: Ident,
     /// The fixed-point factors of an int8 step.
     pub(super) multipliers: Ident,
+    /// The row sums of an int8 dense layer.
+    pub(super) row_sums: Ident,
     /// Bytes of scratch.
     pub(super) scratch: Ident,
 }
@@ -29,6 +31,7 @@ impl Names {
             weights: name("WEIGHTS"),
             bias: name("BIAS"),
             multipliers: name("MULTIPLIERS"),
+            row_sums: name("ROW_SUMS"),
             scratch: name("SCRATCH"),
         }
     }

@@ -13,7 +13,7 @@ use quote::quote;
 /// Everything that the steps of a program read and that lies in statics.
 ///
 /// Where kernels of one target want a filter in panels and those of another in file order, both forms are printed and
-/// `nk::layout!` keeps one.
+/// `nk::layout!` (`nk::layout_s8!`) keeps one.
 pub(super) struct Tensors {
     /// Parts of the file that every target reads.
     pub(super) shared: Parts,
@@ -42,9 +42,10 @@ impl Emit<'_, '_, '_> {
         let Tensors { shared, in_file_order, panels, file } = tensors;
         let filters = self.parts(in_file_order);
         let shared = self.parts(shared).unwrap_or_else(|| self.mention());
+        let layout = if self.program.is_quantized() { quote!(layout_s8) } else { quote!(layout) };
         let by_layout = (!panels.is_empty()).then(|| {
             quote! {
-                nk::layout! {
+                nk::#layout! {
                     panels { #panels }
                     file { #filters #file }
                 }

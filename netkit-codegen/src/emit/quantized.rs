@@ -6,7 +6,7 @@ use super::names::Names;
 use super::needs::{Needs, Tensors, attributes};
 use super::{Emit, float, number, weights};
 use netkit_core::graph::Weights;
-use netkit_core::op::Op;
+use netkit_core::op::{Dense, Op};
 use netkit_core::pack;
 use netkit_core::program::Step;
 use netkit_core::quant::{AddStage, Multiplier, OutputStage, Quant, SoftmaxStage};
@@ -51,13 +51,44 @@ impl Emit<'_, '_, '_> {
             .flat_map(|channel| multiplier_bytes(self.program.multiplier(step.node, channel)))
             .collect();
         let factors = weights::literal(&factors);
+        let row_sums = match op {
+            Op::Dense { dense, .. } => Some(self.row_sums(step, dense, constants, &values, names)),
+            _ => None,
+        };
         Needs {
             constants: quote! {
                 const #bias: &[nk::i32] = #biases;
                 const #multipliers: &[nk::Multiplier] = #factors.as_multipliers();
+                #row_sums
             },
             scratch: Some(quote!(nk::workspace::#door(&#operator, #filter.form()))),
             ..needs
+        }
+    }
+
+    /// The row sums of a dense layer, a table where kernels read them.
+    fn row_sums(
+        &self,
+        step: &Step<'_, '_>,
+        dense: &Dense,
+        constants: &Weights,
+        values: &[i8],
+        names: &Names,
+    ) -> TokenStream {
+        let Names { row_sums, .. } = names;
+        let (bias, _) = constants.bias.bytes(self.program.source()).as_chunks();
+        let bias: Vec<i32> = bias.iter().map(|&chunk| i32::from_le_bytes(chunk)).collect();
+        let mut sums = vec![0; bias.len()];
+        let zero_point = step.input().value.quant.zero_point;
+        pack::row_sums(dense, values, &bias, zero_point, &mut sums)
+            .expect("checked graphs have filters of the right size");
+        let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        let table = weights::literal(&bytes);
+        quote! {
+            nk::row_sums! {
+                kept { const #row_sums: &[nk::i32] = #table.as_i32(); }
+                left { const #row_sums: &[nk::i32] = &[]; }
+            }
         }
     }
 
@@ -218,7 +249,7 @@ impl Emit<'_, '_, '_> {
 }
 
 pub(super) fn call_s8(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
-    let Names { operator, filter, bias, multipliers, .. } = names;
+    let Names { operator, filter, bias, multipliers, row_sums, .. } = names;
     let Memory { inputs, output: y, .. } = memory;
     let x = &inputs[0];
     let zero_point = Literal::i32_unsuffixed(step.input().value.quant.zero_point);
@@ -239,8 +270,8 @@ pub(super) fn call_s8(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> To
                 #stage, #rows, #y, scratch
             ))
         }
-        Op::Dense { .. } => quote!(kernels.dense_s8(
-            &#operator, #x, #zero_point, #filter, #bias, #multipliers,
+        Op::Dense { .. } => quote!(kernels.dense_s8_with_row_sums(
+            &#operator, #x, #zero_point, #filter, #bias, #row_sums, #multipliers,
             #stage, #y, scratch
         )),
         Op::MaxPool2d(pool) => {

@@ -6,6 +6,7 @@
 
 mod panel_f32;
 mod panel_i8;
+mod row_sums;
 
 pub use panel_f32::{
     pack_conv2d_f32, pack_depthwise_conv2d_f32, pack_panel_f32, packed_conv2d_f32_len,
@@ -16,6 +17,7 @@ pub use panel_i8::{
     pack_depthwise_panel_s8, pack_panel_s8, packed_conv2d_s8_len, packed_dense_s8_len,
     packed_depthwise_conv2d_s8_len,
 };
+pub use row_sums::row_sums;
 
 /// Output channels of one panel. Every vector width divides it; a kernel may walk a panel in halves or
 /// several panels at once.

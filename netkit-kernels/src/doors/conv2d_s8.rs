@@ -58,7 +58,7 @@ impl Kernels {
         require!(scratch.is_some(), "conv2d_s8: scratch too short");
         let Some(scratch) = scratch else { return };
         let conv = *conv;
-        self.run_s8(Conv2dS8 {
+        let call = Conv2dS8 {
             conv,
             input,
             input_zero_point,
@@ -69,6 +69,9 @@ impl Kernels {
             rows,
             output,
             scratch,
-        });
+        };
+        #[cfg(feature = "cmsis-nn")]
+        let Some(call) = self.offer(call) else { return };
+        self.run_s8(call);
     }
 }

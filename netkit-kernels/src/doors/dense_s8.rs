@@ -31,6 +31,41 @@ impl Kernels {
         output: &mut [i8],
         scratch: &mut [u8],
     ) {
+        self.dense_s8_with_row_sums(
+            dense,
+            input,
+            input_zero_point,
+            filter,
+            bias,
+            &[],
+            multipliers,
+            stage,
+            output,
+            scratch,
+        );
+    }
+
+    /// [`dense_s8`](Self::dense_s8) with what [`row_sums`](netkit_core::pack::row_sums) makes of `filter`, `bias` and
+    /// `input_zero_point`, or nothing.
+    ///
+    /// Only CMSIS-NN for processors with vectors wants them, see [`ROW_SUMS`](crate::ROW_SUMS), and does not compute
+    /// the layer without. If they are other numbers, so may the output be.
+    #[allow(clippy::too_many_arguments, reason = "what a dense layer reads and writes")]
+    pub fn dense_s8_with_row_sums(
+        self,
+        dense: &Dense,
+        input: &[i8],
+        input_zero_point: i32,
+        filter: FilterS8<'_>,
+        bias: &[i32],
+        row_sums: &[i32],
+        multipliers: &[Multiplier],
+        stage: OutputStage,
+        output: &mut [i8],
+        scratch: &mut [u8],
+    ) {
+        let summed = row_sums.is_empty() || row_sums.len() == dense.out_features;
+        require!(summed, "dense_s8: row sums length");
         require!(has(input.len(), &[dense.rows, dense.in_features]), "dense_s8: input length");
         require!(has(output.len(), &[dense.rows, dense.out_features]), "dense_s8: output length");
         require!(bias.len() == dense.out_features, "dense_s8: bias length");
@@ -52,7 +87,7 @@ impl Kernels {
         require!(scratch.is_some(), "dense_s8: scratch too short");
         let Some(scratch) = scratch else { return };
         let dense = *dense;
-        self.run_s8(DenseS8 {
+        let call = DenseS8 {
             dense,
             input,
             input_zero_point,
@@ -62,6 +97,9 @@ impl Kernels {
             stage,
             output,
             scratch,
-        });
+        };
+        #[cfg(feature = "cmsis-nn")]
+        let Some((call, _)) = self.offer((call, row_sums)) else { return };
+        self.run_s8(call);
     }
 }

@@ -61,7 +61,7 @@ impl Kernels {
         require!(scratch.is_some(), "depthwise_conv2d_s8: scratch too short");
         let Some(scratch) = scratch else { return };
         let conv = *conv;
-        self.run_s8(DepthwiseConv2dS8 {
+        let call = DepthwiseConv2dS8 {
             conv,
             input,
             input_zero_point,
@@ -72,6 +72,9 @@ impl Kernels {
             rows,
             output,
             scratch,
-        });
+        };
+        #[cfg(feature = "cmsis-nn")]
+        let Some(call) = self.offer(call) else { return };
+        self.run_s8(call);
     }
 }

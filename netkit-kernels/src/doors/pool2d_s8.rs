@@ -18,7 +18,10 @@ impl Kernels {
         require!(has(input.len(), &inputs), "max_pool2d_s8: input length");
         let outputs = [rows.len(), w.out_w, pool.channels];
         require!(has(output.len(), &outputs), "max_pool2d_s8: output length");
-        self.run_s8(MaxPool2dS8 { pool: *pool, input, rows, output });
+        let call = MaxPool2dS8 { pool: *pool, input, rows, output };
+        #[cfg(feature = "cmsis-nn")]
+        let Some(call) = self.offer(call) else { return };
+        self.run_s8(call);
     }
 
     /// Rows `rows` of the mean over each window's in-bounds taps, ties rounded away from the raw value

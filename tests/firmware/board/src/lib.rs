@@ -48,6 +48,7 @@ macro_rules! firmware {
 /// Runs the binary's workload, an empty region first: what the counter reads for it is the cost of counting.
 fn run(machine: &mut Machine) {
     use firmware_workload::Board;
+    firmware_workload::check_backend();
     machine.measure("empty", || {});
     netkit_workload(machine);
 }

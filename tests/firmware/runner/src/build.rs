@@ -53,11 +53,18 @@ pub(crate) fn for_host(workloads: &[String]) -> Result<Built, String> {
 }
 
 /// Builds `workloads` for `target`.
-pub(crate) fn for_target(target: &Target, workloads: &[String]) -> Result<Built, String> {
+pub(crate) fn for_target(
+    target: &Target,
+    workloads: &[String],
+    cmsis_nn: Option<&Path>,
+) -> Result<Built, String> {
     let mut command = cargo(workloads);
     command.env("NETKIT_MACHINE", target.memory);
     if let Some(feature) = target.feature {
         command.args(["--features", feature]);
+    }
+    if let Some(folder) = cmsis_nn {
+        command.env("CMSIS_NN_LIB_DIR", folder.join(target.name)).args(["--features", "cmsis-nn"]);
     }
     compile(command, target)
 }

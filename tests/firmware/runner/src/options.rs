@@ -1,6 +1,8 @@
 //! The command line.
 
 use crate::target::{TARGETS, Target};
+use std::fs;
+use std::path::PathBuf;
 
 pub(crate) const USAGE: &str = "\
 usage: cargo run -- [OPTIONS]       (in tests/firmware)
@@ -10,7 +12,8 @@ usage: cargo run -- [OPTIONS]       (in tests/firmware)
   --list            list targets and workloads
   --bless           record what is measured in budget.tsv and docs/microcontrollers.md
   --profile         show which functions the instructions are spent in
-  --require-all     fail, rather than skip, where a toolchain or emulator is missing";
+  --require-all     fail, rather than skip, where a toolchain or emulator is missing
+  --cmsis-nn DIR    only the targets of which DIR has a folder, on the libcmsis-nn.a in it; not compared with the budget";
 
 /// What was asked for.
 pub(crate) struct Options {
@@ -20,6 +23,7 @@ pub(crate) struct Options {
     pub(crate) bless: bool,
     pub(crate) profile: bool,
     pub(crate) require_all: bool,
+    pub(crate) cmsis_nn: Option<PathBuf>,
 }
 
 impl Options {
@@ -35,6 +39,7 @@ impl Options {
             bless: false,
             profile: false,
             require_all: false,
+            cmsis_nn: None,
         };
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -54,6 +59,12 @@ impl Options {
                 "--bless" => options.bless = true,
                 "--profile" => options.profile = true,
                 "--require-all" => options.require_all = true,
+                "--cmsis-nn" => {
+                    let folder = arguments.next().ok_or("--cmsis-nn wants a folder")?;
+                    let folder = fs::canonicalize(&folder).map_err(|e| format!("{folder}: {e}"))?;
+                    options.targets.retain(|target| folder.join(target.name).is_dir());
+                    options.cmsis_nn = Some(folder);
+                }
                 _ => return Err(USAGE.to_owned()),
             }
         }

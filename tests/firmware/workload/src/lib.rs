@@ -23,6 +23,12 @@ pub mod smoke;
 
 pub use report::Report;
 
+/// Stops where the firmware was built for a library that does not compute as netkit does: it would only seem to be used.
+pub fn check_backend() {
+    #[cfg(feature = "cmsis-nn")]
+    assert!(netkit_kernels::Kernels::native().has_cmsis_nn());
+}
+
 /// The machine a workload runs on.
 pub trait Board {
     /// Whether there is room for the names of steps. They are the same on every machine, so it is enough that the host
