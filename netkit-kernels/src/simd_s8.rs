@@ -1,6 +1,8 @@
 //! The operations int8 kernels are written over: dot products of four, requantization, narrowing.
 
-use crate::arch::tile_s8::unrolled;
+use crate::arch::tile_s8::{TileS8, unrolled};
+use crate::generic::dense_s8::DenseS8;
+use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
 
@@ -32,16 +34,18 @@ impl<S: SimdS8, K: KernelS8> KernelOn<S> for K {
 /// Sums of `LANES` output channels in 32 bits, and what goes in and comes out of them. Implemented by
 /// the tokens of [`isa`](crate::isa).
 ///
-/// Inputs are bytes `x + INPUT_OFFSET`. With [`INPUT_OFFSET`] they are unsigned: the dot-product instructions of
-/// x86-64 multiply unsigned with signed bytes, and where there are none, splitting unsigned bytes into 16-bit halves is
-/// cheaper. Those of Arm multiply signed bytes, and the offset is 0. It leaves the sum again through the weights' sums,
-/// which packed filters carry.
+/// Inputs are `x + INPUT_OFFSET`, of [`INPUT_BYTES`](Self::INPUT_BYTES) each. With [`INPUT_OFFSET`] they are unsigned: the
+/// dot-product instructions of x86-64 multiply unsigned with signed bytes, and where there are none, widening unsigned
+/// bytes to 16 bits is cheaper. Those of Arm multiply signed bytes, and the offset is 0. It leaves the sum again through
+/// the weights' sums, which packed filters carry.
 ///
 /// Nothing here saturates on the way; the results are those of [`netkit_core::quant`] to the last bit.
 pub(crate) trait SimdS8: Copy {
     /// `LANES` sums.
     type Sums: Copy;
-    /// `LANES` times four input bytes.
+    /// Sums as they grow: `LANES` of them, each perhaps in parts.
+    type Parts: Copy;
+    /// `LANES` times four inputs.
     type Inputs: Copy;
     /// `LANES` times four weights.
     type Weights: Copy;
@@ -59,6 +63,12 @@ pub(crate) trait SimdS8: Copy {
 
     /// Pixels of the largest tile of a depthwise convolution, one vector of channels wide; at most 14.
     const DEPTHWISE_PIXELS: usize;
+
+    /// Bytes of an input value as prepared for tiles: 2 where bytes would be widened at every use.
+    const INPUT_BYTES: usize = 1;
+
+    /// Groups of taps up to which [`short_sums`](Self::short_sums) computes whole rows.
+    const SHORT_GROUPS: usize = 0;
 
     /// Whether weights in file order are read where they lie instead of being packed.
     const READS_FILE_ORDER: bool = false;
@@ -96,16 +106,16 @@ pub(crate) trait SimdS8: Copy {
     /// `from` is valid for reading `LANES` bytes.
     unsafe fn load_fractions(self, from: *const i8, zero_point: Self::Sums) -> Self::Sums;
 
-    /// The same four bytes in every lane.
+    /// The same four inputs in every lane.
     ///
     /// # Safety
-    /// `from` is valid for reading 4 bytes.
+    /// `from` is valid for reading `4 · INPUT_BYTES` bytes.
     unsafe fn splat_inputs(self, from: *const u8) -> Self::Inputs;
 
-    /// Four bytes for each lane.
+    /// Four inputs for each lane.
     ///
     /// # Safety
-    /// `from` is valid for reading `4 · LANES` bytes.
+    /// `from` is valid for reading `4 · LANES · INPUT_BYTES` bytes.
     unsafe fn load_inputs(self, from: *const u8) -> Self::Inputs;
 
     /// Four weights for each lane.
@@ -114,8 +124,31 @@ pub(crate) trait SimdS8: Copy {
     /// `from` is valid for reading `4 · LANES` weights.
     unsafe fn load_weights(self, from: *const i8) -> Self::Weights;
 
-    /// Adds to each lane its four products.
-    fn dot(self, sums: Self::Sums, inputs: Self::Inputs, weights: Self::Weights) -> Self::Sums;
+    /// Sums to add to.
+    fn parts(self, sums: Self::Sums) -> Self::Parts;
+
+    /// Adds to each sum its four products.
+    fn dot(self, parts: Self::Parts, inputs: Self::Inputs, weights: Self::Weights) -> Self::Parts;
+
+    /// [`dot`](Self::dot) with the same four inputs in every lane.
+    ///
+    /// # Safety
+    /// `from + at` is valid for reading `4 · INPUT_BYTES` bytes.
+    #[inline(always)]
+    unsafe fn dot_splat(
+        self,
+        parts: Self::Parts,
+        from: *const u8,
+        at: usize,
+        weights: Self::Weights,
+    ) -> Self::Parts {
+        // SAFETY: the caller vouches for the bytes.
+        let inputs = unsafe { self.splat_inputs(from.wrapping_add(at)) };
+        self.dot(parts, inputs, weights)
+    }
+
+    /// The sums.
+    fn total(self, parts: Self::Parts) -> Self::Sums;
 
     /// Adds to the sums of `P` pixels the products of [`GROUPS_AT_ONCE`](Self::GROUPS_AT_ONCE) groups: inputs from
     /// `pixels[p] + offset` on, weights of vector `v` from `weights[v]` on, [`GROUP_BYTES`] from one group to the next.
@@ -128,7 +161,7 @@ pub(crate) trait SimdS8: Copy {
         pixels: &[*const u8; P],
         offset: usize,
         weights: &[*const i8; V],
-        sums: &mut [[Self::Sums; V]; P],
+        sums: &mut [[Self::Parts; V]; P],
     ) {
         const { assert!(Self::GROUPS_AT_ONCE == 1) };
         // SAFETY: the caller vouches for the group.
@@ -141,6 +174,12 @@ pub(crate) trait SimdS8: Copy {
     /// [`Multiplier::apply`] in each lane. `MODERATE` promises that every multiplier and sum is
     /// [`moderate`].
     fn rescale<const MODERATE: bool>(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums;
+
+    /// [`rescale`](Self::rescale) of even sums by `scales` that are all one half, without a shift.
+    #[inline(always)]
+    fn half(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums {
+        self.rescale::<false>(sums, scales)
+    }
 
     /// Four rescaled vectors as bytes: zero point added, clamped, in the order given.
     fn narrow(self, sums: [Self::Sums; 4], stage: &OutputStage) -> Self::Outputs;
@@ -155,25 +194,42 @@ pub(crate) trait SimdS8: Copy {
         outputs: Self::Outputs,
     );
 
+    /// The sums of `pixels` pixels in a row and one vector of channels that have at most
+    /// [`SHORT_GROUPS`](Self::SHORT_GROUPS) groups.
+    #[inline(always)]
+    fn short_sums(self, _tile: TileS8<'_>, _pixels: usize) {}
+
+    /// A dense layer from `weights` in file order.
+    #[inline(always)]
+    fn dense_file(self, layer: DenseS8<'_>, _weights: &[i8]) {
+        layer.by_tiles(self);
+    }
+
+    /// A depthwise convolution whose filter is packed, or is to be.
+    #[inline(always)]
+    fn depthwise(self, layer: DepthwiseConv2dS8<'_>) {
+        layer.by_fours(self);
+    }
+
     /// Interleaves four rows: `4 · LANES` groups of the bytes at one position of each row, each byte
-    /// plus 128, in the order of the rows' bytes.
+    /// plus 128 and `INPUT_BYTES` wide, in the order of the rows' bytes.
     ///
     /// # Safety
-    /// Each row is valid for reading `4 · LANES` bytes, `to` for writing `16 · LANES`.
+    /// Each row is valid for reading `4 · LANES` bytes, `to` for writing `16 · LANES · INPUT_BYTES`.
     unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8);
 }
 
 /// Adds to the sums of `P` pixels the products of one group.
 ///
 /// # Safety
-/// Each pixel is valid for reading 4 bytes at `offset`, and the weights `4 · LANES`.
+/// Each pixel is valid for reading `4 · INPUT_BYTES` bytes at `offset`, and the weights `4 · LANES`.
 #[inline(always)]
 pub(crate) unsafe fn dot_group<S: SimdS8, const P: usize, const V: usize>(
     simd: S,
     pixels: &[*const u8; P],
     offset: usize,
     weights: &[*const i8; V],
-    sums: &mut [[S::Sums; V]; P],
+    sums: &mut [[S::Parts; V]; P],
 ) {
     unrolled!(v < V {
         // SAFETY: the caller vouches for the weights.

@@ -8,10 +8,17 @@ use netkit_core::pack::{PANEL, RowGroups, Runs};
 /// Panels packed at once from file order: as many as the widest tile has vectors.
 pub(crate) const PANELS_AT_ONCE: usize = 4;
 
-/// Input bytes that a convolution prepares at once, if one row of output does not need more.
-const BLOCK_BYTES: usize = 64 * 1024;
+/// Inputs that a convolution prepares at once, if one row of output does not need more: where each is
+/// wide, part of a first-level cache.
+const fn block_inputs(input_bytes: usize) -> usize {
+    if input_bytes == 1 { 64 * 1024 } else { 12 * 1024 }
+}
 
-/// Bytes that reading in groups may touch behind the last run of a block.
+/// Bytes of an input as some instruction set of this target prepares it.
+const INPUT_BYTES: usize =
+    if cfg!(all(target_arch = "x86_64", target_feature = "sse2")) { 2 } else { 1 };
+
+/// Inputs that reading in groups may touch behind the last run of a block.
 const SLACK: usize = 64;
 
 /// How a convolution prepares its input.
@@ -21,9 +28,9 @@ pub(crate) struct Conv2dPlanS8 {
     pub(crate) gathered: bool,
     /// Output rows computed from one block of input.
     pub(crate) block_rows: usize,
-    /// Bytes between two rows of the block.
+    /// Inputs between two rows of the block.
     pub(crate) row_pitch: usize,
-    /// Bytes of the block, a multiple of 64.
+    /// Inputs of the block, a multiple of 64.
     pub(crate) block_len: usize,
 }
 
@@ -48,8 +55,8 @@ const fn round_up(bytes: usize) -> usize {
     bytes.saturating_add(63) / 64 * 64
 }
 
-/// The plan of a convolution: the same for every instruction set.
-pub(crate) const fn conv2d_plan_s8(conv: &Conv2d) -> Conv2dPlanS8 {
+/// The plan of a convolution whose inputs are `input_bytes` bytes each.
+pub(crate) const fn conv2d_plan_s8(conv: &Conv2d, input_bytes: usize) -> Conv2dPlanS8 {
     let w = &conv.window;
     let gathered = w.kernel_h == 1 && w.kernel_w == 1;
     let columns = if gathered { w.out_w } else { input_columns(w) };
@@ -60,7 +67,7 @@ pub(crate) const fn conv2d_plan_s8(conv: &Conv2d) -> Conv2dPlanS8 {
         (if w.stride_h == 0 { 1 } else { w.stride_h }, input_rows(w, 1))
     };
     // The most rows whose input fits the budget, at least one.
-    let affordable = BLOCK_BYTES / if row_pitch == 0 { 1 } else { row_pitch };
+    let affordable = block_inputs(input_bytes) / if row_pitch == 0 { 1 } else { row_pitch };
     let mut block_rows = (affordable.saturating_sub(span) / stride).saturating_add(1);
     if block_rows >= w.out_h {
         block_rows = if w.out_h == 0 { 1 } else { w.out_h };
@@ -92,10 +99,15 @@ pub const fn conv2d_s8(conv: &Conv2d, form: FilterForm) -> usize {
         FilterForm::File => panels_len(&Runs::of_conv2d(conv), conv.out_channels),
         FilterForm::Packed => 0,
     };
-    conv2d_plan_s8(conv).block_len.saturating_add(panels)
+    let mut block = conv2d_plan_s8(conv, 1).block_len;
+    let wide = conv2d_plan_s8(conv, INPUT_BYTES).block_len.saturating_mul(INPUT_BYTES);
+    if block < wide {
+        block = wide;
+    }
+    block.saturating_add(panels)
 }
 
-/// Bytes of a dense layer's input as the tiles read it.
+/// Inputs of a dense layer as the tiles read them.
 pub(crate) const fn dense_block_len(dense: &Dense) -> usize {
     round_up(dense.rows.saturating_mul(dense.in_features).saturating_add(SLACK))
 }
@@ -108,12 +120,12 @@ pub const fn dense_s8(dense: &Dense, form: FilterForm) -> usize {
         FilterForm::File => panels_len(&Runs::of_dense(dense), dense.out_features),
         FilterForm::Packed => 0,
     };
-    dense_block_len(dense).saturating_add(panels)
+    dense_block_len(dense).saturating_mul(INPUT_BYTES).saturating_add(panels)
 }
 
-/// Bytes of interleaved rows that a depthwise convolution keeps at once, if 64 channels do not need
+/// Inputs of interleaved rows that a depthwise convolution keeps at once, if 64 channels do not need
 /// more: part of a first-level cache.
-const INTERLEAVED_BYTES: usize = 24 * 1024;
+const INTERLEAVED_INPUTS: usize = 24 * 1024;
 
 /// Channels whose rows are interleaved at once where not all are: a multiple of every set's step.
 const CHANNEL_STEP: usize = 64;
@@ -127,7 +139,7 @@ pub(crate) struct DepthwisePlanS8 {
     pub(crate) columns: usize,
     /// Bytes of one row: its padding around it, and what interleaving reads behind it.
     pub(crate) row_len: usize,
-    /// Bytes of one group of four interleaved rows, likewise.
+    /// Inputs of one group of four interleaved rows, likewise.
     pub(crate) group_len: usize,
 }
 
@@ -137,7 +149,7 @@ pub(crate) const fn depthwise_plan_s8(conv: &DepthwiseConv2d) -> DepthwisePlanS8
     let all = conv.channels.saturating_mul(conv.multiplier);
     let groups = RowGroups::of(conv).groups;
     let per_channel = columns.saturating_mul(groups).saturating_mul(4);
-    let affordable = INTERLEAVED_BYTES / if per_channel == 0 { 1 } else { per_channel };
+    let affordable = INTERLEAVED_INPUTS / if per_channel == 0 { 1 } else { per_channel };
     let channels = if affordable < CHANNEL_STEP {
         CHANNEL_STEP
     } else {
@@ -148,6 +160,61 @@ pub(crate) const fn depthwise_plan_s8(conv: &DepthwiseConv2d) -> DepthwisePlanS8
     // A vector of the last pixel's channels may reach over its end.
     let group_len = row_len.saturating_mul(4).saturating_add(SLACK);
     DepthwisePlanS8 { channels, columns, row_len, group_len }
+}
+
+/// Channels that a depthwise convolution in pairs computes at once, at most: four vectors of AVX2.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+const PAIR_CHANNELS: usize = 32;
+
+/// How a depthwise convolution in pairs prepares its input and weights.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PairsPlanS8 {
+    /// Pairs of rows that an output row reads, each of them from a slot of its own.
+    pub(crate) pairs: usize,
+    /// Whether pairs start at even rows of padded input, so that output rows share them: odd output rows
+    /// then have weights that are shifted down by one.
+    pub(crate) shared: bool,
+    /// Placements of the weights in pairs.
+    pub(crate) phases: usize,
+    /// Columns of padded input.
+    pub(crate) columns: usize,
+    /// Bytes of the pairs of weights.
+    pub(crate) weights_len: usize,
+    /// Bytes of the pairs of one output row's input.
+    pub(crate) pairs_len: usize,
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+impl PairsPlanS8 {
+    const fn len(&self) -> usize {
+        self.weights_len.saturating_add(self.pairs_len)
+    }
+}
+
+/// The plan of a depthwise convolution in pairs.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) const fn pairs_plan_s8(conv: &DepthwiseConv2d) -> PairsPlanS8 {
+    let columns = input_columns(&conv.window);
+    let w = &conv.window;
+    let odd = w.stride_h == 1 && w.out_h > 1;
+    // The shifted weights are those that packing shifts by a stride of 1.
+    let shared = w.dilation_h == 1
+        && (w.stride_h.is_multiple_of(2)
+            || (w.stride_h == 1 && (!odd || RowGroups::of(conv).phases > 1)));
+    let phases = if shared && odd { 2 } else { 1 };
+    let pairs = (w.kernel_h + phases - 1).div_ceil(2);
+    let channels = if conv.channels < PAIR_CHANNELS { conv.channels } else { PAIR_CHANNELS };
+    // Two values of 16 bits.
+    let row = channels.saturating_mul(pairs).saturating_mul(4);
+    PairsPlanS8 {
+        pairs,
+        shared,
+        phases,
+        columns,
+        weights_len: round_up(row.saturating_mul(w.kernel_w).saturating_mul(phases)),
+        pairs_len: round_up(row.saturating_mul(columns)),
+    }
 }
 
 /// Scratch of [`depthwise_conv2d_s8`](crate::Kernels::depthwise_conv2d_s8).
@@ -167,6 +234,12 @@ pub const fn depthwise_conv2d_s8(conv: &DepthwiseConv2d, form: FilterForm) -> us
         FilterForm::Packed => 0,
     };
     let rows = plan.row_len.saturating_mul(4);
-    let interleaved = plan.group_len.saturating_mul(groups.groups);
-    rows.saturating_add(interleaved).saturating_add(panels)
+    let interleaved = plan.group_len.saturating_mul(groups.groups).saturating_mul(INPUT_BYTES);
+    let fours = rows.saturating_add(interleaved);
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    let fours = {
+        let pairs = pairs_plan_s8(conv).len();
+        if fours > pairs { fours } else { pairs }
+    };
+    fours.saturating_add(panels)
 }

@@ -10,8 +10,8 @@ pub(crate) struct DepthwiseSumsOf<'a, const P: usize>(pub(crate) DepthwiseTileS8
 
 /// What the sums of a tile are made of.
 pub(crate) struct DepthwiseTileS8<'a> {
-    /// Groups of four rows, interleaved, `[groups][columns][channels]` times four bytes; starts at the
-    /// first tap of the tile's first pixel and channel.
+    /// Groups of four rows, interleaved, `[groups][columns][channels]` times four inputs; starts at
+    /// the first tap of the tile's first pixel and channel.
     pub(crate) input: &'a [u8],
     /// Bytes from one group of rows to the next.
     pub(crate) group_pitch: usize,
@@ -45,7 +45,7 @@ impl<const P: usize> KernelS8 for DepthwiseSumsOf<'_, P> {
     fn run<S: SimdS8>(self, simd: S) {
         let tile = self.0;
         let width = tile.start.len() / S::LANES * S::LANES;
-        if tile.sums.len() < P * width || tile.extent(P, width).is_none() {
+        if tile.sums.len() < P * width || tile.extent(P, width, S::INPUT_BYTES).is_none() {
             return;
         }
         for first in (0..width).step_by(S::LANES) {
@@ -54,8 +54,8 @@ impl<const P: usize> KernelS8 for DepthwiseSumsOf<'_, P> {
             let lane = tile.lane + first;
             let weights = tile.weights.as_ptr().wrapping_add(lane / PANEL * tile.panel_pitch);
             let weights = weights.wrapping_add(lane % PANEL * GROUP);
-            let input = tile.input.as_ptr().wrapping_add(first * GROUP);
-            let mut acc = [start; P];
+            let input = tile.input.as_ptr().wrapping_add(first * GROUP * S::INPUT_BYTES);
+            let mut acc = [simd.parts(start); P];
             for tap in 0..tile.kernel_w {
                 for group in tile.groups.clone() {
                     let from = weights.wrapping_add((tap * tile.all_groups + group) * GROUP_BYTES);
@@ -73,7 +73,7 @@ impl<const P: usize> KernelS8 for DepthwiseSumsOf<'_, P> {
             let sums = tile.sums.as_mut_ptr().wrapping_add(first);
             unrolled!(p < P {
                 // SAFETY: `sums` has P · `width` values.
-                unsafe { simd.store_sums(sums.wrapping_add(p * width), acc[p]) };
+                unsafe { simd.store_sums(sums.wrapping_add(p * width), simd.total(acc[p])) };
             });
         }
     }
@@ -82,14 +82,14 @@ impl<const P: usize> KernelS8 for DepthwiseSumsOf<'_, P> {
 impl DepthwiseTileS8<'_> {
     /// `None` if inputs or weights of `width` channels of `pixels` pixels are missing.
     #[inline(always)]
-    fn extent(&self, pixels: usize, width: usize) -> Option<()> {
+    fn extent(&self, pixels: usize, width: usize, input_bytes: usize) -> Option<()> {
         let last_group = self.groups.end.min(self.all_groups).checked_sub(1)?;
         let last_tap = self.kernel_w.checked_sub(1)?;
         let input = last_group
             .checked_mul(self.group_pitch)?
             .checked_add(last_tap.checked_mul(self.tap_pitch)?)?
             .checked_add((pixels - 1).checked_mul(self.pixel_pitch)?)?
-            .checked_add(width.checked_mul(GROUP)?)?;
+            .checked_add(width.checked_mul(GROUP * input_bytes)?)?;
         let last_panel = (self.lane + width).div_ceil(PANEL).checked_sub(1)?;
         let weights = last_panel
             .checked_mul(self.panel_pitch)?

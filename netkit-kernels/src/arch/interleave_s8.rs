@@ -23,7 +23,7 @@ impl KernelS8 for InterleaveS8<'_> {
         let len = self.len.next_multiple_of(step);
         let fits = len <= self.row_len
             && self.row_len.checked_mul(4).is_some_and(|all| all <= self.rows.len())
-            && len * GROUP <= self.to.len();
+            && len * GROUP * S::INPUT_BYTES <= self.to.len();
         if !fits {
             return;
         }
@@ -38,8 +38,9 @@ impl KernelS8 for InterleaveS8<'_> {
             let [a, b, c, d] = rows;
             let here =
                 [a.wrapping_add(at), b.wrapping_add(at), c.wrapping_add(at), d.wrapping_add(at)];
-            // SAFETY: `fits`: rows have `len` bytes and `to` four times as many; `at + step ≤ len`.
-            unsafe { simd.interleave(here, self.to.as_mut_ptr().wrapping_add(GROUP * at)) };
+            let to = self.to.as_mut_ptr().wrapping_add(GROUP * S::INPUT_BYTES * at);
+            // SAFETY: `fits`: rows have `len` bytes and `to` four inputs for each; `at + step ≤ len`.
+            unsafe { simd.interleave(here, to) };
         }
     }
 }

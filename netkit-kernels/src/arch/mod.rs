@@ -12,9 +12,13 @@ pub(crate) mod depthwise_f32;
 pub(crate) mod depthwise_s8;
 pub(crate) mod dot_f32;
 pub(crate) mod interleave_s8;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod pairs_s8;
 pub(crate) mod pool_f32;
 #[cfg(netkit_rv32m)]
 pub(crate) mod riscv32;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod rows_s8;
 mod scalar;
 mod scalar_s8;
 pub(crate) mod store_s8;

@@ -10,6 +10,7 @@ const LANES: usize = 4;
 
 impl SimdS8 for Scalar {
     type Sums = [i32; LANES];
+    type Parts = [i32; LANES];
     type Inputs = [[u8; 4]; LANES];
     type Weights = [[i8; 4]; LANES];
     type Scales = [Multiplier; LANES];
@@ -81,6 +82,16 @@ impl SimdS8 for Scalar {
     unsafe fn load_weights(self, from: *const i8) -> [[i8; 4]; LANES] {
         // SAFETY: the caller vouches for 16 readable weights.
         unsafe { from.cast::<[[i8; 4]; LANES]>().read() }
+    }
+
+    #[inline(always)]
+    fn parts(self, sums: [i32; LANES]) -> [i32; LANES] {
+        sums
+    }
+
+    #[inline(always)]
+    fn total(self, sums: [i32; LANES]) -> [i32; LANES] {
+        sums
     }
 
     #[inline(always)]

@@ -8,10 +8,11 @@ use crate::simd_s8::{KernelS8, SimdS8, dot_group};
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 
 /// Where the groups of a pixel lie relative to its first: `rows · columns` runs of `groups` times four
-/// bytes.
+/// inputs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupRuns {
     pub(crate) rows: usize,
+    /// Bytes, like `column_pitch`.
     pub(crate) row_pitch: usize,
     pub(crate) columns: usize,
     pub(crate) column_pitch: usize,
@@ -19,12 +20,20 @@ pub(crate) struct GroupRuns {
 }
 
 impl GroupRuns {
-    /// Bytes from a pixel's first to the end of its last group; `None` where there are none.
+    /// Bytes from a pixel's first to the end of its last group, inputs of `input_bytes` each; `None`
+    /// where there are none.
     #[inline(always)]
-    fn extent(&self) -> Option<usize> {
+    fn extent(&self, input_bytes: usize) -> Option<usize> {
         let rows = self.rows.checked_sub(1)?.checked_mul(self.row_pitch)?;
         let columns = self.columns.checked_sub(1)?.checked_mul(self.column_pitch)?;
-        rows.checked_add(columns)?.checked_add(self.groups.checked_mul(GROUP)?)
+        let groups = self.groups.checked_mul(GROUP * input_bytes)?;
+        rows.checked_add(columns)?.checked_add(groups)
+    }
+
+    /// Groups of all runs, saturating.
+    #[inline(always)]
+    pub(crate) fn all_groups(&self) -> usize {
+        self.rows.saturating_mul(self.columns).saturating_mul(self.groups)
     }
 
     /// Products of a sum, saturating; those with zero weights are counted.
@@ -61,7 +70,7 @@ macro_rules! unrolled {
 }
 pub(crate) use unrolled;
 
-/// The sums of `P` pixels in a row and `V` vectors of channels.
+/// The sums of `P` pixels in a row and `V` vectors of channels, and of as many behind them, tile by tile.
 ///
 /// A kernel of its own, so that the registers are its alone: together with what surrounds it, the
 /// largest tiles spill.
@@ -73,6 +82,8 @@ pub(crate) struct TileS8<'a> {
     pub(crate) input: &'a [u8],
     /// Bytes from one pixel to the next.
     pub(crate) step: usize,
+    /// Tiles side by side.
+    pub(crate) count: usize,
     pub(crate) runs: GroupRuns,
     /// The panel of the first channel, and those after it; each with its sums in front.
     pub(crate) panels: &'a [i8],
@@ -80,7 +91,7 @@ pub(crate) struct TileS8<'a> {
     pub(crate) lane: usize,
     /// What the sums of each channel start from.
     pub(crate) start: &'a [i32],
-    /// `[P][V · LANES]`
+    /// `[count · P][V · LANES]`
     pub(crate) sums: &'a mut [i32],
 }
 
@@ -92,43 +103,53 @@ impl<const P: usize, const V: usize> KernelS8 for SumsOf<'_, P, V> {
     fn run<S: SimdS8>(self, simd: S) {
         let tile = self.0;
         let width = V * S::LANES;
-        if tile.start.len() < width || tile.sums.len() < P * width || !tile.reaches(P) {
+        let Some(pixels) = tile.count.checked_mul(P).filter(|&pixels| pixels > 0) else { return };
+        let fits = tile.start.len() >= width
+            && pixels.checked_mul(width).is_some_and(|len| len <= tile.sums.len())
+            && tile.reaches(pixels, S::INPUT_BYTES);
+        if !fits {
             return;
         }
         let Some(weights) = tile.weights::<V>(S::LANES) else { return };
-        let mut start = [simd.splat(0); V];
+        let mut start = [simd.parts(simd.splat(0)); V];
         unrolled!(v < V {
             // SAFETY: `start` has V · LANES values.
-            start[v] = unsafe { simd.load_sums(tile.start.as_ptr().wrapping_add(v * S::LANES)) };
+            let sums = unsafe { simd.load_sums(tile.start.as_ptr().wrapping_add(v * S::LANES)) };
+            start[v] = simd.parts(sums);
         });
-        let acc: [[S::Sums; V]; P] = if S::GROUPS_AT_ONCE > 1 {
-            accumulate_groups(simd, &tile, weights, start)
-        } else {
-            accumulate(simd, &tile, &weights, start)
-        };
-        let sums = tile.sums.as_mut_ptr();
-        unrolled!(p < P {
-            unrolled!(v < V {
-                let to = sums.wrapping_add((p * V + v) * S::LANES);
-                // SAFETY: `sums` has P · V · LANES values.
-                unsafe { simd.store_sums(to, acc[p][v]) };
+        let mut input = tile.input.as_ptr();
+        let mut sums = tile.sums.as_mut_ptr();
+        for _ in 0..tile.count {
+            let acc: [[S::Parts; V]; P] = if S::GROUPS_AT_ONCE > 1 {
+                accumulate_groups(simd, &tile, input, weights, start)
+            } else {
+                accumulate(simd, &tile, input, &weights, start)
+            };
+            unrolled!(p < P {
+                unrolled!(v < V {
+                    let to = sums.wrapping_add((p * V + v) * S::LANES);
+                    // SAFETY: `sums` has `count` · P · V · LANES values.
+                    unsafe { simd.store_sums(to, simd.total(acc[p][v])) };
+                });
             });
-        });
+            input = input.wrapping_add(P * tile.step);
+            sums = sums.wrapping_add(P * width);
+        }
     }
 }
 
 impl TileS8<'_> {
     /// Whether every run of `pixels` pixels lies in the input.
     #[inline(always)]
-    fn reaches(&self, pixels: usize) -> bool {
+    pub(super) fn reaches(&self, pixels: usize, input_bytes: usize) -> bool {
         let last = (pixels - 1).checked_mul(self.step);
-        let end = last.and_then(|last| last.checked_add(self.runs.extent()?));
+        let end = last.and_then(|last| last.checked_add(self.runs.extent(input_bytes)?));
         end.is_some_and(|end| end <= self.input.len())
     }
 
     /// First weights of each vector, its panel's length checked.
     #[inline(always)]
-    fn weights<const V: usize>(&self, lanes: usize) -> Option<[*const i8; V]> {
+    pub(super) fn weights<const V: usize>(&self, lanes: usize) -> Option<[*const i8; V]> {
         let panel_len = self.runs.panel_len()?;
         let last = (self.lane + (V - 1) * lanes) / PANEL;
         let stride = panel_len.checked_add(GROUP_BYTES)?;
@@ -145,13 +166,17 @@ impl TileS8<'_> {
     }
 }
 
+/// Pixels up to which each has a register for its address.
+const POINTERS: usize = 6;
+
 #[inline(always)]
 fn accumulate<S: SimdS8, const P: usize, const V: usize>(
     simd: S,
     tile: &TileS8<'_>,
+    input: *const u8,
     weights: &[*const i8; V],
-    start: [S::Sums; V],
-) -> [[S::Sums; V]; P] {
+    start: [S::Parts; V],
+) -> [[S::Parts; V]; P] {
     let GroupRuns { rows, row_pitch, columns, column_pitch, groups } = tile.runs;
     // Fourteen pixels, each a scaled multiple from one base: seven registers address them all.
     let step = tile.step;
@@ -162,11 +187,17 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
     };
     let mut acc = [start; P];
     let mut at = 0;
-    let mut row_base = tile.input.as_ptr();
+    let mut pixels = [input; P];
+    let mut row_base = input;
     for _ in 0..rows {
         let mut base = row_base;
         for _ in 0..columns {
-            let mut from = base;
+            if P <= POINTERS {
+                unrolled!(p < P {
+                    pixels[p] = base.wrapping_add(p * step);
+                });
+            }
+            let (mut from, mut read) = (base, 0);
             for _ in 0..groups {
                 // SAFETY: `weights` checked that each panel holds all groups of all runs.
                 let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
@@ -175,14 +206,21 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
                     w[v] = unsafe { simd.load_weights(weights[v].wrapping_add(at)) };
                 });
                 unrolled!(p < P {
-                    // SAFETY: `reaches` checked that the runs of each pixel lie in the input.
-                    let x = unsafe { simd.splat_inputs(pixel(from, p)) };
-                    unrolled!(v < V {
-                        acc[p][v] = simd.dot(acc[p][v], x, w[v]);
-                    });
+                    let (from, read) = if P <= POINTERS { (pixels[p], read) } else { (pixel(from, p), 0) };
+                    if V == 1 {
+                        // SAFETY: `reaches` checked that the runs of each pixel lie in the input.
+                        acc[p][0] = unsafe { simd.dot_splat(acc[p][0], from, read, w[0]) };
+                    } else {
+                        // SAFETY: as above.
+                        let x = unsafe { simd.splat_inputs(from.wrapping_add(read)) };
+                        unrolled!(v < V {
+                            acc[p][v] = simd.dot(acc[p][v], x, w[v]);
+                        });
+                    }
                 });
                 at += GROUP_BYTES;
-                from = from.wrapping_add(GROUP);
+                from = from.wrapping_add(GROUP * S::INPUT_BYTES);
+                read += GROUP * S::INPUT_BYTES;
             }
             base = base.wrapping_add(column_pitch);
         }
@@ -197,11 +235,12 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
 fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
     simd: S,
     tile: &TileS8<'_>,
+    input: *const u8,
     mut weights: [*const i8; V],
-    start: [S::Sums; V],
-) -> [[S::Sums; V]; P] {
+    start: [S::Parts; V],
+) -> [[S::Parts; V]; P] {
     let GroupRuns { rows, row_pitch, columns, column_pitch, groups } = tile.runs;
-    let mut pixels = [tile.input.as_ptr(); P];
+    let mut pixels = [input; P];
     unrolled!(p < P {
         pixels[p] = pixels[p].wrapping_add(p * tile.step);
     });
@@ -217,7 +256,7 @@ fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
                 unrolled!(v < V {
                     weights[v] = weights[v].wrapping_add(S::GROUPS_AT_ONCE * GROUP_BYTES);
                 });
-                offset += S::GROUPS_AT_ONCE * GROUP;
+                offset += S::GROUPS_AT_ONCE * GROUP * S::INPUT_BYTES;
                 left -= S::GROUPS_AT_ONCE;
             }
             for _ in 0..left {
@@ -226,7 +265,7 @@ fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
                 unrolled!(v < V {
                     weights[v] = weights[v].wrapping_add(GROUP_BYTES);
                 });
-                offset += GROUP;
+                offset += GROUP * S::INPUT_BYTES;
             }
         }
     }

@@ -11,6 +11,12 @@ use netkit_core::quant::{Multiplier, OutputStage};
 /// Sums that wait to be stored: those of four of the largest tiles of any instruction set.
 const SUMS: usize = 4 * 14 * 2 * PANEL;
 
+/// Pixels, such as the one of a dense layer, for which less room will do.
+const FEW_PIXELS: usize = 2;
+
+/// Pixels whose sums are computed at once where there are few taps.
+const SHORT_PIXELS: usize = 64;
+
 /// On a cache line of its own.
 #[repr(align(64))]
 pub(crate) struct Aligned<T>(pub(crate) T);
@@ -40,7 +46,7 @@ impl PixelGrid {
 
 /// Pixels whose inputs lie in `input`, and what becomes of their sums.
 pub(crate) struct BlockS8<'a> {
-    /// Input bytes, offset to be unsigned; pixel (0, 0) starts at the first. What lies behind a run
+    /// Inputs, offset to be unsigned; pixel (0, 0) starts at the first. What lies behind a run
     /// is multiplied with 0.
     pub(crate) input: &'a [u8],
     pub(crate) runs: GroupRuns,
@@ -66,8 +72,17 @@ impl BlockS8<'_> {
         channels: Range<usize>,
     ) {
         self.grid = self.grid.joined();
-        let [_, two, four] = S::TILE_PIXELS;
+        let [one, two, four] = S::TILE_PIXELS;
         let first = channels.start;
+        // Once, and no more than is used: filling it takes as long as a tile.
+        let (mut few, mut many);
+        let sums: &mut [i32] = if self.grid.rows.saturating_mul(self.grid.columns) <= FEW_PIXELS {
+            few = Aligned([0; FEW_PIXELS * 4 * PANEL]);
+            &mut few.0
+        } else {
+            many = Aligned([0; SUMS]);
+            &mut many.0
+        };
         let mut channel = channels.start;
         while channel < channels.end {
             let left = (channels.end - channel).div_ceil(S::LANES);
@@ -75,7 +90,8 @@ impl BlockS8<'_> {
                 0 | 1 => 1,
                 // Wide tiles for short rows: as many independent sums, fewer tiles.
                 4.. if self.grid.columns <= four => 4,
-                _ if two > 0 => 2,
+                // Two vectors for more sums in registers, or for a row that one cannot fill them with.
+                _ if 2 * two > one || (two > 0 && self.grid.columns <= two) => 2,
                 _ => 1,
             };
             let end = (channel + vectors * S::LANES).min(channels.end);
@@ -83,9 +99,9 @@ impl BlockS8<'_> {
             let panel = (channel - first) / PANEL * self.runs.panel_stride();
             let panels = panels.get(panel..).unwrap_or(&[]);
             match vectors {
-                4 => self.tiles::<S, 4>(simd, panels, bias, multipliers, here),
-                2 => self.tiles::<S, 2>(simd, panels, bias, multipliers, here),
-                _ => self.tiles::<S, 1>(simd, panels, bias, multipliers, here),
+                4 => self.tiles::<S, 4>(simd, panels, bias, multipliers, here, sums),
+                2 => self.tiles::<S, 2>(simd, panels, bias, multipliers, here, sums),
+                _ => self.tiles::<S, 1>(simd, panels, bias, multipliers, here, sums),
             }
             channel = end;
         }
@@ -100,6 +116,7 @@ impl BlockS8<'_> {
         bias: &[i32],
         multipliers: &[Multiplier],
         channels: Range<usize>,
+        sums: &mut [i32],
     ) {
         let lane = channels.start % PANEL;
         let mut start = Aligned([0; 4 * PANEL]);
@@ -115,41 +132,58 @@ impl BlockS8<'_> {
         let multipliers = multipliers.get(channels.clone()).unwrap_or(&[]);
         let taps = self.runs.taps();
         let finish = Channels::<S, V>::new(simd, multipliers, &start.0, taps, self.stage);
-        let largest = S::TILE_PIXELS[if V == 4 { 2 } else { V - 1 }].max(1);
+        let short = V == 1 && self.runs.all_groups() <= S::SHORT_GROUPS;
+        let largest = match V {
+            1 if short => SHORT_PIXELS,
+            4 => S::TILE_PIXELS[2],
+            _ => S::TILE_PIXELS[V - 1],
+        };
+        let largest = largest.max(1);
         let width = V * S::LANES;
-        let mut sums = Aligned([0; SUMS]);
         let (mut waiting, mut stored) = (0, 0);
+        // Tiles of about one size rather than a small one at the end: first those of one pixel more.
+        let columns = self.grid.columns;
+        let tiles = columns.div_ceil(largest).max(1);
+        let (size, larger) = (columns / tiles, columns % tiles);
         for row in 0..self.grid.rows {
             let mut column = 0;
-            while column < self.grid.columns {
-                // Tiles of about one size rather than a small one at the end.
-                let left = self.grid.columns - column;
-                let size = left.div_ceil(left.div_ceil(largest));
-                let input = row * self.grid.row_step + column * self.grid.column_step;
-                let tile = TileS8 {
-                    input: self.input.get(input..).unwrap_or(&[]),
-                    step: self.grid.column_step,
-                    runs: self.runs,
-                    panels,
-                    lane,
-                    start: &start.0,
-                    sums: sums.0.get_mut(waiting * width..).unwrap_or(&mut []),
-                };
-                sums_of::<S, V>(simd, size, tile);
-                waiting += size;
-                column += size;
-                let done = row + 1 == self.grid.rows && column == self.grid.columns;
-                if done || (waiting + largest) * width > SUMS {
-                    let at = stored * self.pitch + channels.start;
-                    simd.call(StoreS8 {
-                        channels: &finish,
-                        pixels: waiting,
-                        sums: &sums.0,
-                        output: self.output.get_mut(at..).unwrap_or(&mut []),
-                        pitch: self.pitch,
-                    });
-                    stored += waiting;
-                    waiting = 0;
+            for (size, count) in [(size + 1, larger), (size, tiles - larger)] {
+                let mut left = if size > 0 { count } else { 0 };
+                while left > 0 {
+                    let room = (sums.len() / width).saturating_sub(waiting) / size.max(1);
+                    let now = left.min(room).max(1);
+                    let input = row * self.grid.row_step + column * self.grid.column_step;
+                    let tile = TileS8 {
+                        input: self.input.get(input..).unwrap_or(&[]),
+                        step: self.grid.column_step,
+                        count: now,
+                        runs: self.runs,
+                        panels,
+                        lane,
+                        start: &start.0,
+                        sums: sums.get_mut(waiting * width..).unwrap_or(&mut []),
+                    };
+                    if short {
+                        simd.short_sums(tile, size * now);
+                    } else {
+                        sums_of::<S, V>(simd, size, tile);
+                    }
+                    waiting += size * now;
+                    column += size * now;
+                    left -= now;
+                    let done = row + 1 == self.grid.rows && column == columns;
+                    if done || (waiting + largest) * width > sums.len() {
+                        let at = stored * self.pitch + channels.start;
+                        simd.call(StoreS8 {
+                            channels: &finish,
+                            pixels: waiting,
+                            sums,
+                            output: self.output.get_mut(at..).unwrap_or(&mut []),
+                            pitch: self.pitch,
+                        });
+                        stored += waiting;
+                        waiting = 0;
+                    }
                 }
             }
         }
@@ -191,7 +225,7 @@ pub(crate) fn starts<S: SimdS8>(
     }
 }
 
-/// Runs the tile of `pixels` pixels.
+/// Runs tiles of `pixels` pixels.
 #[inline(always)]
 fn sums_of<S: SimdS8, const V: usize>(simd: S, pixels: usize, tile: TileS8<'_>) {
     macro_rules! sizes {

@@ -2,6 +2,7 @@
 //! unsigned and padding stands around the rows, without `im2col`.
 
 use super::block_s8::{BlockS8, PixelGrid};
+use super::dense_s8::DenseS8;
 #[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
 use crate::arch::tile_s8::GroupRuns;
@@ -9,7 +10,7 @@ use crate::filter_s8::FilterS8;
 use crate::simd_s8::{KernelS8, SimdS8, offset_input};
 use crate::workspace_s8::{Conv2dPlanS8, PANELS_AT_ONCE, conv2d_plan_s8, input_rows};
 use core::ops::Range;
-use netkit_core::op::Conv2d;
+use netkit_core::op::{Conv2d, Dense};
 use netkit_core::pack::{PANEL, Runs, pack_panel_s8};
 use netkit_core::quant::{Multiplier, OutputStage};
 
@@ -46,18 +47,40 @@ impl KernelS8 for Conv2dS8<'_> {
             }
             .conv2d(&self.conv, self.rows, self.output);
         }
-        let plan = conv2d_plan_s8(&self.conv);
+        let w = self.conv.window;
+        let one_pixel = w.taps() == 1 && w.in_pixels() == 1 && w.out_pixels() == 1;
+        if let (true, FilterS8::File(weights)) =
+            (one_pixel && w.pad_top + w.pad_left == 0, self.filter)
+        {
+            let layer = DenseS8 {
+                dense: Dense {
+                    rows: 1,
+                    in_features: self.conv.in_channels,
+                    out_features: self.conv.out_channels,
+                },
+                input: self.input,
+                input_zero_point: self.input_zero_point,
+                filter: self.filter,
+                bias: self.bias,
+                multipliers: self.multipliers,
+                stage: self.stage,
+                output: self.output,
+                scratch: self.scratch,
+            };
+            return simd.dense_file(layer, weights);
+        }
+        let plan = conv2d_plan_s8(&self.conv, S::INPUT_BYTES);
         let Conv2d { window: w, in_channels, out_channels } = self.conv;
         let row_len = w.out_w * out_channels;
-        let split = plan.block_len.min(self.scratch.len());
+        let split = (plan.block_len * S::INPUT_BYTES).min(self.scratch.len());
         let (bytes, panels) = self.scratch.split_at_mut(split);
         let packed_runs = Runs::of_conv2d(&self.conv);
         let dilated = packed_runs.count != w.kernel_h;
         let runs = GroupRuns {
             rows: w.kernel_h,
-            row_pitch: plan.row_pitch * w.dilation_h,
+            row_pitch: plan.row_pitch * w.dilation_h * S::INPUT_BYTES,
             columns: if dilated { w.kernel_w } else { 1 },
-            column_pitch: w.dilation_w * in_channels,
+            column_pitch: w.dilation_w * in_channels * S::INPUT_BYTES,
             groups: packed_runs.groups(),
         };
         let steps = if plan.gathered { (1, 1) } else { (w.stride_h, w.stride_w) };
@@ -80,8 +103,8 @@ impl KernelS8 for Conv2dS8<'_> {
                 grid: PixelGrid {
                     rows: end - row,
                     columns: w.out_w,
-                    row_step: steps.0 * plan.row_pitch,
-                    column_step: steps.1 * in_channels,
+                    row_step: steps.0 * plan.row_pitch * S::INPUT_BYTES,
+                    column_step: steps.1 * in_channels * S::INPUT_BYTES,
                 },
                 input_zero_point: self.input_zero_point,
                 stage: self.stage,
@@ -102,17 +125,28 @@ impl KernelS8 for Conv2dS8<'_> {
     }
 }
 
-/// The zero point as an input byte: what padding is made of.
-#[inline(always)]
-pub(crate) fn padding_byte<S: SimdS8>(zero_point: i32) -> u8 {
-    offset_input::<S>(zero_point as i8)
-}
-
-/// Copies a stretch of input as the bytes that kernels read.
+/// Copies a stretch of input as tiles read it.
 #[inline(always)]
 pub(crate) fn copy_offset<S: SimdS8>(from: &[i8], to: &mut [u8]) {
-    for (to, &from) in to.iter_mut().zip(from) {
-        *to = offset_input::<S>(from);
+    if S::INPUT_BYTES == 2 {
+        for (to, &from) in to.as_chunks_mut().0.iter_mut().zip(from) {
+            *to = u16::from(offset_input::<S>(from)).to_le_bytes();
+        }
+    } else {
+        for (to, &from) in to.iter_mut().zip(from) {
+            *to = offset_input::<S>(from);
+        }
+    }
+}
+
+/// Makes a stretch of padding: the zero point as an input.
+#[inline(always)]
+fn pad<S: SimdS8>(zero_point: i32, to: &mut [u8]) {
+    let padding = offset_input::<S>(zero_point as i8);
+    if S::INPUT_BYTES == 2 {
+        to.as_chunks_mut().0.fill(u16::from(padding).to_le_bytes());
+    } else {
+        to.fill(padding);
     }
 }
 
@@ -127,25 +161,25 @@ fn copy_rows<S: SimdS8>(
     block: &mut [u8],
 ) {
     let w = &conv.window;
-    let padding = padding_byte::<S>(zero_point);
     let first = rows.start * w.stride_h;
     let count = input_rows(w, rows.len());
     let in_len = w.in_w * conv.in_channels;
     let left = (w.pad_left * conv.in_channels).min(plan.row_pitch);
     let copied = in_len.min(plan.row_pitch - left);
-    for (i, to) in block.chunks_exact_mut(plan.row_pitch.max(1)).take(count).enumerate() {
+    let row_bytes = (plan.row_pitch * S::INPUT_BYTES).max(1);
+    for (i, to) in block.chunks_exact_mut(row_bytes).take(count).enumerate() {
         let source = (first + i)
             .checked_sub(w.pad_top)
             .filter(|&row| row < w.in_h)
             .and_then(|row| input.get(row * in_len..row * in_len + copied));
-        let (before, rest) = to.split_at_mut(left);
-        match (source, rest.split_at_mut_checked(copied)) {
+        let (before, rest) = to.split_at_mut((left * S::INPUT_BYTES).min(to.len()));
+        match (source, rest.split_at_mut_checked(copied * S::INPUT_BYTES)) {
             (Some(source), Some((middle, after))) => {
-                before.fill(padding);
+                pad::<S>(zero_point, before);
                 copy_offset::<S>(source, middle);
-                after.fill(padding);
+                pad::<S>(zero_point, after);
             }
-            _ => to.fill(padding),
+            _ => pad::<S>(zero_point, to),
         }
     }
 }
@@ -161,27 +195,28 @@ fn gather<S: SimdS8>(
     block: &mut [u8],
 ) {
     let w = &conv.window;
-    let padding = padding_byte::<S>(zero_point);
     let channels = conv.in_channels;
     let in_len = w.in_w * channels;
+    let pixel_bytes = (channels * S::INPUT_BYTES).max(1);
+    let row_bytes = (plan.row_pitch * S::INPUT_BYTES).max(1);
     let whole_rows = w.stride_w == 1 && w.pad_left == 0 && w.out_w == w.in_w;
-    for (row, to) in rows.zip(block.chunks_exact_mut(plan.row_pitch.max(1))) {
+    for (row, to) in rows.zip(block.chunks_exact_mut(row_bytes)) {
         let source = (row * w.stride_h)
             .checked_sub(w.pad_top)
             .filter(|&row| row < w.in_h)
             .and_then(|row| input.get(row * in_len..(row + 1) * in_len));
         match source {
-            None => to.fill(padding),
+            None => pad::<S>(zero_point, to),
             Some(source) if whole_rows => copy_offset::<S>(source, to),
             Some(source) => {
-                for (column, to) in to.chunks_exact_mut(channels.max(1)).enumerate() {
+                for (column, to) in to.chunks_exact_mut(pixel_bytes).enumerate() {
                     let pixel = (column * w.stride_w)
                         .checked_sub(w.pad_left)
                         .filter(|&column| column < w.in_w)
                         .and_then(|column| source.get(column * channels..(column + 1) * channels));
                     match pixel {
                         Some(pixel) => copy_offset::<S>(pixel, to),
-                        None => to.fill(padding),
+                        None => pad::<S>(zero_point, to),
                     }
                 }
             }

@@ -44,8 +44,19 @@ impl KernelS8 for DenseS8<'_> {
             }
             .dense(&self.dense, self.output);
         }
+        if let FilterS8::File(weights) = self.filter {
+            return simd.dense_file(self, weights);
+        }
+        self.by_tiles(simd);
+    }
+}
+
+impl DenseS8<'_> {
+    /// The layer as a matrix product.
+    #[inline(always)]
+    pub(crate) fn by_tiles<S: SimdS8>(self, simd: S) {
         let Dense { rows, in_features, out_features } = self.dense;
-        let split = dense_block_len(&self.dense).min(self.scratch.len());
+        let split = (dense_block_len(&self.dense) * S::INPUT_BYTES).min(self.scratch.len());
         let (bytes, panels) = self.scratch.split_at_mut(split);
         copy_offset::<S>(self.input, bytes);
         let packed_runs = Runs::of_dense(&self.dense);
@@ -58,7 +69,12 @@ impl KernelS8 for DenseS8<'_> {
                 column_pitch: 0,
                 groups: packed_runs.groups(),
             },
-            grid: PixelGrid { rows: 1, columns: rows, row_step: 0, column_step: in_features },
+            grid: PixelGrid {
+                rows: 1,
+                columns: rows,
+                row_step: 0,
+                column_step: in_features * S::INPUT_BYTES,
+            },
             input_zero_point: self.input_zero_point,
             stage: self.stage,
             output: self.output,

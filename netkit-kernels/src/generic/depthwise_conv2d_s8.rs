@@ -1,6 +1,7 @@
 //! Int8 depthwise convolution. Four input rows are interleaved, byte by byte, so that each 32-bit lane
 //! holds a column of four taps of one channel; a dot product then sums them. Interleaved once, the rows
 //! serve every horizontal tap and, if the kernel is lower than four, several output rows.
+//! [`depthwise_pairs_s8`](super::depthwise_pairs_s8) is for instruction sets without such dot products.
 
 use super::block_s8::{Aligned, starts};
 #[cfg(not(netkit_micro))]
@@ -37,7 +38,7 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: SimdS8>(mut self, simd: S) {
+    fn run<S: SimdS8>(self, simd: S) {
         if let (true, FilterS8::File(weights)) = (S::READS_FILE_ORDER, self.filter) {
             #[cfg(netkit_micro)]
             return crate::micro::depthwise_conv2d_s8(self, weights);
@@ -52,13 +53,21 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
             }
             .depthwise(&self.conv, self.rows, self.output);
         }
+        simd.depthwise(self);
+    }
+}
+
+impl DepthwiseConv2dS8<'_> {
+    /// The convolution by dot products of four.
+    #[inline(always)]
+    pub(crate) fn by_fours<S: SimdS8>(mut self, simd: S) {
         let plan = depthwise_plan_s8(&self.conv);
         let groups = RowGroups::of(&self.conv);
         let panel_len = groups.panel_len(self.conv.window.kernel_w);
         let scratch = core::mem::take(&mut self.scratch);
         let (rows, scratch) = scratch.split_at_mut((4 * plan.row_len).min(scratch.len()));
         let rows: &mut [i8] = bytemuck::cast_slice_mut(rows);
-        let split = (groups.groups * plan.group_len).min(scratch.len());
+        let split = (groups.groups * plan.group_len * S::INPUT_BYTES).min(scratch.len());
         let (interleaved, panels) = scratch.split_at_mut(split);
         let panels: &mut [i8] = bytemuck::cast_slice_mut(panels);
 
@@ -81,7 +90,8 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
             while row < self.rows.end {
                 let end = (row + groups.phases).min(self.rows.end);
                 for group in 0..groups.groups {
-                    let to = interleaved.get_mut(group * plan.group_len..).unwrap_or(&mut []);
+                    let at = group * plan.group_len * S::INPUT_BYTES;
+                    let to = interleaved.get_mut(at..).unwrap_or(&mut []);
                     self.interleave(simd, &plan, row, group, block.clone(), rows, to);
                 }
                 for (phase, row) in (row..end).enumerate() {
@@ -91,9 +101,7 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
             }
         }
     }
-}
 
-impl DepthwiseConv2dS8<'_> {
     /// Interleaves the rows of a group: four of those that output row `row` starts with.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "one step of a longer function")]
@@ -220,17 +228,17 @@ impl DepthwiseConv2dS8<'_> {
         let at = GROUP_BYTES + t.phase * w.kernel_w * t.groups.groups * GROUP_BYTES;
         let first_row = t.phase * w.stride_h;
         let used = first_row / GROUP..(first_row + w.kernel_h).div_ceil(GROUP);
-        let column_pitch = t.block.len() * GROUP;
+        let column_pitch = t.block.len() * GROUP * S::INPUT_BYTES;
         let largest = S::DEPTHWISE_PIXELS;
         let mut sums = Aligned([0; TILE_SUMS]);
         let mut pixel = 0;
         while pixel < w.out_w {
             let left = w.out_w - pixel;
             let size = left.div_ceil(left.div_ceil(largest));
-            let input = pixel * w.stride_w * column_pitch + local * GROUP;
+            let input = pixel * w.stride_w * column_pitch + local * GROUP * S::INPUT_BYTES;
             let tile = DepthwiseTileS8 {
                 input: t.interleaved.get(input..).unwrap_or(&[]),
-                group_pitch: t.plan.group_len,
+                group_pitch: t.plan.group_len * S::INPUT_BYTES,
                 tap_pitch: w.dilation_w * column_pitch,
                 pixel_pitch: w.stride_w * column_pitch,
                 groups: used.clone(),

@@ -8,9 +8,13 @@ pub(crate) mod block_s8;
 pub(crate) mod conv2d_f32;
 pub(crate) mod conv2d_s8;
 pub(crate) mod dense_f32;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod dense_rows_s8;
 pub(crate) mod dense_s8;
 pub(crate) mod depthwise_conv2d_f32;
 pub(crate) mod depthwise_conv2d_s8;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod depthwise_pairs_s8;
 pub(crate) mod direct_f32;
 #[cfg(not(netkit_micro))]
 pub(crate) mod direct_s8;

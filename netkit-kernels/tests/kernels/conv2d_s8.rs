@@ -107,6 +107,30 @@ fn every_pixel_count_equals_the_reference() {
     });
 }
 
+/// First layers: few taps, rows shorter and longer than what is computed at once.
+#[test]
+fn few_taps_equal_the_reference() {
+    on_each_isa(|kernels| {
+        for (kernel, in_channels) in [
+            ((3, 3), 1),
+            ((1, 1), 1),
+            ((1, 1), 3),
+            ((1, 1), 16),
+            ((2, 2), 3),
+            ((1, 9), 1),
+            ((4, 1), 2),
+        ] {
+            for in_w in [9, 12, 70, 300] {
+                for (stride, out_channels) in [(1, 8), (2, 21), (3, 64)] {
+                    let case = (6, in_w, kernel.0, kernel.1, stride, 1, 0, 1, 1);
+                    let conv = Conv2d { window: window(case), in_channels, out_channels };
+                    check(kernels, conv, in_w as u64);
+                }
+            }
+        }
+    });
+}
+
 /// More channels than C implementations take.
 #[test]
 fn channels_beyond_2048_equal_the_reference() {

@@ -106,6 +106,33 @@ fn wide_maps_equal_the_reference() {
     });
 }
 
+/// Channels in whole vectors, which some instruction sets take by kernels of their own: rows that share
+/// input and rows that do not, longer than what is computed at once and shorter than a step.
+#[test]
+fn whole_vectors_equal_the_reference() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(4);
+        let mut windows: Vec<_> = WINDOWS.into_iter().map(window).collect();
+        for kernel in [1, 2, 3, 4, 5, 6, 7, 8] {
+            for stride in [1, 2, 3] {
+                for in_w in [kernel as usize, 19, 70] {
+                    let pad = random.below(3) as u32;
+                    windows.push(window((9, in_w, kernel, kernel, stride, pad, 1, 1, pad)));
+                }
+            }
+        }
+        for (dilation_h, dilation_w, stride_h, stride_w) in
+            [(2, 2, 1, 1), (1, 2, 2, 1), (2, 1, 1, 2), (1, 1, 3, 1), (1, 1, 1, 3), (1, 1, 1, 2)]
+        {
+            windows.push(dilated(dilation_h, dilation_w, stride_h, stride_w));
+        }
+        for window in windows {
+            let channels = 8 * (1 + random.below(10));
+            check(kernels, DepthwiseConv2d { window, channels, multiplier: 1 }, random.next());
+        }
+    });
+}
+
 #[test]
 fn dilation_and_unequal_strides_equal_the_reference() {
     on_each_isa(|kernels| {

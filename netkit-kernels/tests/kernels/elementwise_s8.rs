@@ -37,16 +37,18 @@ fn sums_equal_the_reference() {
 #[test]
 fn every_sum_equals_the_reference() {
     on_each_isa(|kernels| {
-        let left = Quant { scale: 0.02, zero_point: -3 };
-        let right = Quant { scale: 0.05, zero_point: 10 };
-        let output = Quant { scale: 0.06, zero_point: -1 };
-        let stage = AddStage::new(left, right, output, Activation::None).unwrap();
-        let a: Vec<i8> = (0..65536).map(|i| (i >> 8) as i8).collect();
-        let b: Vec<i8> = (0..65536).map(|i| i as i8).collect();
-        let (mut sums, mut expected) = (vec![0; 65536], vec![0; 65536]);
-        reference::add_s8(&stage, &a, &b, &mut expected);
-        kernels.add_s8(&stage, &a, &b, &mut sums);
-        assert!(sums == expected, "{}", kernels.isa().name());
+        for (left, right) in [(0.02, 0.05), (0.05, 0.02), (0.05, 0.05), (0.01, 0.04)] {
+            let left = Quant { scale: left, zero_point: -3 };
+            let right = Quant { scale: right, zero_point: 127 };
+            let output = Quant { scale: 0.06, zero_point: -1 };
+            let stage = AddStage::new(left, right, output, Activation::None).unwrap();
+            let a: Vec<i8> = (0..65536).map(|i| (i >> 8) as i8).collect();
+            let b: Vec<i8> = (0..65536).map(|i| i as i8).collect();
+            let (mut sums, mut expected) = (vec![0; 65536], vec![0; 65536]);
+            reference::add_s8(&stage, &a, &b, &mut expected);
+            kernels.add_s8(&stage, &a, &b, &mut sums);
+            assert!(sums == expected, "{} {stage:?}", kernels.isa().name());
+        }
     });
 }
 

@@ -175,6 +175,7 @@ pub(super) unsafe fn interleave(_: Neon, rows: [*const i8; 4], to: *mut u8) {
 macro_rules! shared {
     ($token:ident, $features:literal, $neon:expr) => {
         type Sums = Sums;
+        type Parts = Sums;
         type Scales = Scales;
         type Outputs = [int8x16_t; 2];
 
@@ -194,6 +195,16 @@ macro_rules! shared {
                 unsafe { enter(token, kernel) }
             }
             stay_outside(self, kernel)
+        }
+
+        #[inline(always)]
+        fn parts(self, sums: Sums) -> Sums {
+            sums
+        }
+
+        #[inline(always)]
+        fn total(self, sums: Sums) -> Sums {
+            sums
         }
 
         #[inline(always)]

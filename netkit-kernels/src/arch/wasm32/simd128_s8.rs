@@ -82,6 +82,7 @@ fn split_weights(bytes: v128) -> [v128; 2] {
 
 impl SimdS8 for Simd128 {
     type Sums = v128;
+    type Parts = v128;
     type Inputs = [v128; 2];
     type Weights = [v128; 2];
     type Scales = Scales;
@@ -99,6 +100,16 @@ impl SimdS8 for Simd128 {
             kernel.run_on(token)
         }
         enter(self, kernel)
+    }
+
+    #[inline(always)]
+    fn parts(self, sums: v128) -> v128 {
+        sums
+    }
+
+    #[inline(always)]
+    fn total(self, sums: v128) -> v128 {
+        sums
     }
 
     #[inline(always)]

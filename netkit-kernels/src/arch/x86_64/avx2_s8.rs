@@ -1,5 +1,9 @@
 //! AVX2 for int8, with and without AVX-VNNI: eight lanes of 32 bits.
 
+use crate::arch::pairs_s8::{PairsS8, SHORT_GROUPS, ShortSumsOf};
+use crate::arch::tile_s8::TileS8;
+use crate::generic::dense_s8::DenseS8;
+use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::isa::{Avx2, AvxVnni};
 use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::asm;
@@ -148,34 +152,122 @@ fn fractions(bytes: __m128i, zero_point: __m256i) -> __m256i {
     _mm256_slli_epi32::<20>(_mm256_sub_epi32(_mm256_cvtepi8_epi32(bytes), zero_point))
 }
 
-/// Four unsigned bytes of each lane as two pairs of 16 bits: the even bytes and the odd ones.
+/// Eight sums as the even lanes of two vectors: channels 0 to 3, and 4 to 7.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn split_inputs(bytes: __m256i) -> [__m256i; 2] {
-    [_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16::<8>(bytes)]
+fn halve(sums: __m256i) -> [__m256i; 2] {
+    [
+        _mm256_cvtepu32_epi64(_mm256_castsi256_si128(sums)),
+        _mm256_cvtepu32_epi64(_mm256_extracti128_si256::<1>(sums)),
+    ]
 }
 
-/// The same of signed bytes.
+/// The sums of even and odd lanes.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn split_weights(bytes: __m256i) -> [__m256i; 2] {
-    [_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(bytes)), _mm256_srai_epi16::<8>(bytes)]
+fn join(halves: [__m256i; 2]) -> __m256i {
+    _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(halves[0], halves[1]))
 }
 
+/// Products of 16 bits, of which two add up to at most 2 · 255 · 128: nothing saturates, as `maddubs`
+/// would.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn dot(sums: __m256i, inputs: [__m256i; 2], weights: [__m256i; 2]) -> __m256i {
-    // At most 2 · 255 · 128 a pair: nothing to saturate, as `maddubs` would.
-    let even = _mm256_madd_epi16(inputs[0], weights[0]);
-    let odd = _mm256_madd_epi16(inputs[1], weights[1]);
-    _mm256_add_epi32(_mm256_add_epi32(sums, even), odd)
+fn dot(sums: [__m256i; 2], inputs: [__m256i; 2], weights: [__m256i; 2]) -> [__m256i; 2] {
+    [
+        _mm256_add_epi32(sums[0], _mm256_madd_epi16(inputs[0], weights[0])),
+        _mm256_add_epi32(sums[1], _mm256_madd_epi16(inputs[1], weights[1])),
+    ]
 }
 
-/// VNNI takes bytes as they are.
+/// [`dot`] of the four inputs at `from + at`.
+///
+/// As assembly: the compiler reads the inputs of all pixels of a tile first, and runs out of registers.
+///
+/// # Safety
+/// `from + at` is valid for reading 8 bytes.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn whole(bytes: __m256i) -> __m256i {
-    bytes
+unsafe fn dot_splat(
+    sums: [__m256i; 2],
+    from: *const u8,
+    at: usize,
+    weights: [__m256i; 2],
+) -> [__m256i; 2] {
+    let [mut first, mut second] = sums;
+    // SAFETY: reads the bytes that the caller vouches for; the features are those of this function.
+    unsafe {
+        asm!(
+            "vpbroadcastq {inputs}, qword ptr [{from} + {at}]",
+            "vpmaddwd {products}, {inputs}, {weights}",
+            "vpmaddwd {inputs}, {inputs}, {more_weights}",
+            "vpaddd {first}, {first}, {products}",
+            "vpaddd {second}, {second}, {inputs}",
+            inputs = out(ymm_reg) _,
+            products = out(ymm_reg) _,
+            from = in(reg) from,
+            at = in(reg) at,
+            weights = in(ymm_reg) weights[0],
+            more_weights = in(ymm_reg) weights[1],
+            first = inout(ymm_reg) first,
+            second = inout(ymm_reg) second,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+    [first, second]
+}
+
+/// Pairs of bytes, each plus 128, in 16 bits each.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn pair(a: __m128i, b: __m128i) -> __m256i {
+    let pairs = _mm_xor_si128(_mm_unpacklo_epi8(a, b), _mm_set1_epi8(-128));
+    _mm256_cvtepu8_epi16(pairs)
+}
+
+/// Four weights of each of eight channels: the first two of each, and the last two.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn pair_weights(fours: __m256i) -> [__m256i; 2] {
+    let order = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
+    ));
+    let halves = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_shuffle_epi8(fours, order));
+    [
+        _mm256_cvtepi8_epi16(_mm256_castsi256_si128(halves)),
+        _mm256_cvtepi8_epi16(_mm256_extracti128_si256::<1>(halves)),
+    ]
+}
+
+/// The sums of all lanes of each vector.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn fold(sums: [__m256i; 8]) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = sums;
+    let first = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+    let second = _mm256_hadd_epi32(_mm256_hadd_epi32(e, f), _mm256_hadd_epi32(g, h));
+    // Halves of the sums a to d, and e to h, in either half of a vector.
+    _mm256_add_epi32(
+        _mm256_permute2x128_si256::<0x20>(first, second),
+        _mm256_permute2x128_si256::<0x31>(first, second),
+    )
+}
+
+/// Adds two products of 16 bits to each lane.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn dot_pairs(sums: __m256i, inputs: __m256i, weights: __m256i) -> __m256i {
+    _mm256_add_epi32(sums, _mm256_madd_epi16(inputs, weights))
+}
+
+/// Bytes in 16 bits each.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn widen(bytes: __m256i) -> [__m256i; 2] {
+    [
+        _mm256_cvtepu8_epi16(_mm256_castsi256_si128(bytes)),
+        _mm256_cvtepu8_epi16(_mm256_extracti128_si256::<1>(bytes)),
+    ]
 }
 
 #[target_feature(enable = "avx2,avxvnni")]
@@ -184,22 +276,17 @@ fn dot_vnni(sums: __m256i, inputs: __m256i, weights: __m256i) -> __m256i {
     _mm256_dpbusd_avx_epi32(sums, inputs, weights)
 }
 
-/// Implements [`SimdS8`] for a token of AVX2: what the two sets share.
+/// Implements [`SimdS8`] for a token of AVX2: what the two sets share, and the items given.
 macro_rules! avx2_s8 {
-    (
-        $token:ident, $features:literal, $tiles:expr,
-        $operand:ty, $inputs:expr, $weights:expr, $dot:expr
-    ) => {
+    ($token:ident, $features:literal, $($own:tt)*) => {
         impl SimdS8 for $token {
             type Sums = __m256i;
-            type Inputs = $operand;
-            type Weights = $operand;
             type Scales = Scales;
             type Outputs = __m256i;
 
             const LANES: usize = 8;
-            const TILE_PIXELS: [usize; 3] = $tiles;
-            const DEPTHWISE_PIXELS: usize = 8;
+
+            $($own)*
 
             #[inline(always)]
             fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output {
@@ -247,38 +334,6 @@ macro_rules! avx2_s8 {
                 let bytes = unsafe { _mm_loadl_epi64(from.cast()) };
                 // SAFETY: the token proves AVX2.
                 unsafe { fractions(bytes, zero_point) }
-            }
-
-            #[inline(always)]
-            unsafe fn splat_inputs(self, from: *const u8) -> $operand {
-                // SAFETY: the caller vouches for 4 readable bytes.
-                let four = unsafe { from.cast::<i32>().read_unaligned() };
-                // SAFETY: the token proves AVX2.
-                let bytes = unsafe { _mm256_set1_epi32(four) };
-                // SAFETY: the token proves AVX2.
-                unsafe { $inputs(bytes) }
-            }
-
-            #[inline(always)]
-            unsafe fn load_inputs(self, from: *const u8) -> $operand {
-                // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes.
-                let bytes = unsafe { _mm256_loadu_si256(from.cast()) };
-                // SAFETY: the token proves AVX2.
-                unsafe { $inputs(bytes) }
-            }
-
-            #[inline(always)]
-            unsafe fn load_weights(self, from: *const i8) -> $operand {
-                // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes.
-                let bytes = unsafe { _mm256_loadu_si256(from.cast()) };
-                // SAFETY: the token proves AVX2.
-                unsafe { $weights(bytes) }
-            }
-
-            #[inline(always)]
-            fn dot(self, sums: __m256i, inputs: $operand, weights: $operand) -> __m256i {
-                // SAFETY: the token proves the features.
-                unsafe { $dot(sums, inputs, weights) }
             }
 
             #[inline(always)]
@@ -340,30 +395,256 @@ macro_rules! avx2_s8 {
                 // SAFETY: the caller vouches for 8 writable bytes.
                 unsafe { to.cast::<i64>().write_unaligned(quarter) };
             }
-
-            #[inline(always)]
-            unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8) {
-                let [a, b, c, d] = rows;
-                let rows = [
-                    // SAFETY: the token proves AVX2; the caller vouches for 32 bytes of each row.
-                    unsafe { _mm256_loadu_si256(a.cast()) },
-                    // SAFETY: as above.
-                    unsafe { _mm256_loadu_si256(b.cast()) },
-                    // SAFETY: as above.
-                    unsafe { _mm256_loadu_si256(c.cast()) },
-                    // SAFETY: as above.
-                    unsafe { _mm256_loadu_si256(d.cast()) },
-                ];
-                // SAFETY: the token proves AVX2.
-                let groups = unsafe { interleave(rows) };
-                for (i, group) in groups.into_iter().enumerate() {
-                    // SAFETY: the caller vouches for 128 writable bytes.
-                    unsafe { _mm256_storeu_si256(to.wrapping_add(32 * i).cast(), group) };
-                }
-            }
         }
     };
 }
 
-avx2_s8!(Avx2, "avx2,fma", [6, 4, 1], [__m256i; 2], split_inputs, split_weights, dot);
-avx2_s8!(AvxVnni, "avx2,fma,avxvnni", [10, 6, 3], __m256i, whole, whole, dot_vnni);
+/// # Safety
+/// Each row is valid for reading 32 bytes.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn load_interleaved(rows: [*const i8; 4]) -> [__m256i; 4] {
+    let [a, b, c, d] = rows;
+    // SAFETY: the caller vouches for 32 bytes of each row.
+    let a = unsafe { _mm256_loadu_si256(a.cast()) };
+    // SAFETY: as above.
+    let b = unsafe { _mm256_loadu_si256(b.cast()) };
+    // SAFETY: as above.
+    let c = unsafe { _mm256_loadu_si256(c.cast()) };
+    // SAFETY: as above.
+    let d = unsafe { _mm256_loadu_si256(d.cast()) };
+    interleave([a, b, c, d])
+}
+
+avx2_s8! { Avx2, "avx2,fma",
+    /// Each sum in two parts: a channel's four weights, widened, are two pairs of 16 bits. Eight
+    /// channels' worth are two vectors, four channels each.
+    type Parts = [__m256i; 2];
+    type Inputs = [__m256i; 2];
+    type Weights = [__m256i; 2];
+
+    const TILE_PIXELS: [usize; 3] = [6, 2, 1];
+    const DEPTHWISE_PIXELS: usize = 6;
+    const INPUT_BYTES: usize = 2;
+    const SHORT_GROUPS: usize = SHORT_GROUPS;
+
+    #[inline(always)]
+    unsafe fn splat_inputs(self, from: *const u8) -> [__m256i; 2] {
+        // SAFETY: the caller vouches for 8 readable bytes.
+        let four = unsafe { from.cast::<i64>().read_unaligned() };
+        // SAFETY: the token proves AVX2.
+        [unsafe { _mm256_set1_epi64x(four) }; 2]
+    }
+
+    #[inline(always)]
+    unsafe fn load_inputs(self, from: *const u8) -> [__m256i; 2] {
+        let from: *const __m256i = from.cast();
+        // SAFETY: the token proves AVX2; the caller vouches for 64 readable bytes.
+        let first = unsafe { _mm256_loadu_si256(from) };
+        // SAFETY: the second half of them.
+        let second = unsafe { _mm256_loadu_si256(from.wrapping_add(1)) };
+        [first, second]
+    }
+
+    #[inline(always)]
+    unsafe fn load_weights(self, from: *const i8) -> [__m256i; 2] {
+        let from: *const __m128i = from.cast();
+        // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes.
+        let first = unsafe { _mm_loadu_si128(from) };
+        // SAFETY: the second half of them.
+        let second = unsafe { _mm_loadu_si128(from.wrapping_add(1)) };
+        // SAFETY: the token proves AVX2.
+        let first = unsafe { _mm256_cvtepi8_epi16(first) };
+        // SAFETY: the token proves AVX2.
+        let second = unsafe { _mm256_cvtepi8_epi16(second) };
+        [first, second]
+    }
+
+    #[inline(always)]
+    fn parts(self, sums: __m256i) -> [__m256i; 2] {
+        // SAFETY: the token proves AVX2.
+        unsafe { halve(sums) }
+    }
+
+    #[inline(always)]
+    fn dot(self, parts: [__m256i; 2], inputs: [__m256i; 2], weights: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: the token proves AVX2.
+        unsafe { dot(parts, inputs, weights) }
+    }
+
+    #[inline(always)]
+    unsafe fn dot_splat(
+        self,
+        parts: [__m256i; 2],
+        from: *const u8,
+        at: usize,
+        weights: [__m256i; 2],
+    ) -> [__m256i; 2] {
+        // SAFETY: the token proves AVX2; the caller vouches for 8 readable bytes.
+        unsafe { dot_splat(parts, from, at, weights) }
+    }
+
+    #[inline(always)]
+    fn total(self, parts: [__m256i; 2]) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { join(parts) }
+    }
+
+    #[inline(always)]
+    fn short_sums(self, tile: TileS8<'_>, pixels: usize) {
+        match tile.runs.all_groups() {
+            1 => self.call(ShortSumsOf::<1> { tile, pixels }),
+            2 => self.call(ShortSumsOf::<2> { tile, pixels }),
+            3 => self.call(ShortSumsOf::<3> { tile, pixels }),
+            SHORT_GROUPS => self.call(ShortSumsOf::<SHORT_GROUPS> { tile, pixels }),
+            groups => debug_assert!(false, "{groups} groups are not few"),
+        }
+    }
+
+    #[inline(always)]
+    fn dense_file(self, layer: DenseS8<'_>, weights: &[i8]) {
+        if layer.has_rows() {
+            layer.by_rows(self, weights);
+        } else {
+            layer.by_tiles(self);
+        }
+    }
+
+    /// Halves, which are multiples of 2 here, without multiplying.
+    #[inline(always)]
+    fn half(self, sums: __m256i, _scales: &Scales) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_srai_epi32::<1>(sums) }
+    }
+
+    #[inline(always)]
+    fn depthwise(self, layer: DepthwiseConv2dS8<'_>) {
+        if layer.has_pairs::<Self>() {
+            layer.by_pairs(self);
+        } else {
+            layer.by_fours(self);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8) {
+        // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes of each row.
+        let groups = unsafe { load_interleaved(rows) };
+        for (i, group) in groups.into_iter().enumerate() {
+            // SAFETY: the token proves AVX2.
+            let [first, second] = unsafe { widen(group) };
+            let to = to.wrapping_add(64 * i);
+            // SAFETY: the caller vouches for 256 writable bytes.
+            unsafe { _mm256_storeu_si256(to.cast(), first) };
+            // SAFETY: as above.
+            unsafe { _mm256_storeu_si256(to.wrapping_add(32).cast(), second) };
+        }
+    }
+}
+
+impl PairsS8 for Avx2 {
+    const PAIR_PIXELS: usize = 8;
+
+    #[inline(always)]
+    unsafe fn pair(self, a: *const i8, b: *const i8, to: *mut u8) {
+        // SAFETY: the token proves AVX2; the caller vouches for 8 readable bytes.
+        let a = unsafe { _mm_loadl_epi64(a.cast()) };
+        // SAFETY: as above.
+        let b = unsafe { _mm_loadl_epi64(b.cast()) };
+        // SAFETY: the token proves AVX2.
+        let pairs = unsafe { pair(a, b) };
+        // SAFETY: the token proves AVX2; the caller vouches for 32 writable bytes.
+        unsafe { _mm256_storeu_si256(to.cast(), pairs) };
+    }
+
+    #[inline(always)]
+    unsafe fn pair_weights(self, from: *const i8) -> [__m256i; 2] {
+        // SAFETY: the token proves AVX2; the caller vouches for 32 readable weights.
+        let fours = unsafe { _mm256_loadu_si256(from.cast()) };
+        // SAFETY: the token proves AVX2.
+        unsafe { pair_weights(fours) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_wide(self, from: *const i8) -> __m256i {
+        // SAFETY: the token proves AVX2; the caller vouches for 16 readable weights.
+        let bytes = unsafe { _mm_loadu_si128(from.cast()) };
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_cvtepi8_epi16(bytes) }
+    }
+
+    #[inline(always)]
+    fn fold(self, sums: [__m256i; 8]) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { fold(sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat_pair(self, from: *const u8) -> __m256i {
+        // SAFETY: the caller vouches for 4 readable bytes.
+        let pair = unsafe { from.cast::<i32>().read_unaligned() };
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_set1_epi32(pair) }
+    }
+
+    #[inline(always)]
+    fn dot_pairs(self, sums: __m256i, inputs: __m256i, weights: __m256i) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { dot_pairs(sums, inputs, weights) }
+    }
+}
+
+avx2_s8! { AvxVnni, "avx2,fma,avxvnni",
+    type Parts = __m256i;
+    type Inputs = __m256i;
+    type Weights = __m256i;
+
+    const TILE_PIXELS: [usize; 3] = [10, 6, 3];
+    const DEPTHWISE_PIXELS: usize = 8;
+
+    #[inline(always)]
+    unsafe fn splat_inputs(self, from: *const u8) -> __m256i {
+        // SAFETY: the caller vouches for 4 readable bytes.
+        let four = unsafe { from.cast::<i32>().read_unaligned() };
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_set1_epi32(four) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_inputs(self, from: *const u8) -> __m256i {
+        // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_weights(self, from: *const i8) -> __m256i {
+        // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+
+    #[inline(always)]
+    fn parts(self, sums: __m256i) -> __m256i {
+        sums
+    }
+
+    #[inline(always)]
+    fn dot(self, sums: __m256i, inputs: __m256i, weights: __m256i) -> __m256i {
+        // SAFETY: the token proves the features.
+        unsafe { dot_vnni(sums, inputs, weights) }
+    }
+
+    #[inline(always)]
+    fn total(self, sums: __m256i) -> __m256i {
+        sums
+    }
+
+    #[inline(always)]
+    unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8) {
+        // SAFETY: the token proves AVX2; the caller vouches for 32 readable bytes of each row.
+        let groups = unsafe { load_interleaved(rows) };
+        for (i, group) in groups.into_iter().enumerate() {
+            // SAFETY: the caller vouches for 128 writable bytes.
+            unsafe { _mm256_storeu_si256(to.wrapping_add(32 * i).cast(), group) };
+        }
+    }
+}

@@ -188,6 +188,7 @@ macro_rules! avx512_s8 {
     ($token:ident, $features:literal, $operand:ty, $inputs:expr, $weights:expr, $dot:expr) => {
         impl SimdS8 for $token {
             type Sums = __m512i;
+            type Parts = __m512i;
             type Inputs = $operand;
             type Weights = $operand;
             type Scales = Scales;
@@ -269,6 +270,16 @@ macro_rules! avx512_s8 {
                 let bytes = unsafe { _mm512_loadu_si512(from.cast()) };
                 // SAFETY: the token proves AVX-512.
                 unsafe { $weights(bytes) }
+            }
+
+            #[inline(always)]
+            fn parts(self, sums: __m512i) -> __m512i {
+                sums
+            }
+
+            #[inline(always)]
+            fn total(self, sums: __m512i) -> __m512i {
+                sums
             }
 
             #[inline(always)]

@@ -11,6 +11,7 @@ const LANES: usize = 4;
 
 impl SimdS8 for Sse2 {
     type Sums = __m128i;
+    type Parts = __m128i;
     type Inputs = [__m128i; 2];
     type Weights = [__m128i; 2];
     type Scales = [Multiplier; LANES];
@@ -85,6 +86,16 @@ impl SimdS8 for Sse2 {
         let bytes = unsafe { _mm_loadu_si128(from.cast()) };
         // SAFETY: the token proves SSE2.
         unsafe { split_weights(bytes) }
+    }
+
+    #[inline(always)]
+    fn parts(self, sums: __m128i) -> __m128i {
+        sums
+    }
+
+    #[inline(always)]
+    fn total(self, sums: __m128i) -> __m128i {
+        sums
     }
 
     #[inline(always)]
