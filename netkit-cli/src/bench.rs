@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use netkit::runtime::Network;
-use netkit_core::op::{Activation, Conv2d, Padding, Window};
-use netkit_core::quant::{Multiplier, OutputStage};
-use netkit_kernels::{Filter, FilterForm, FilterS8, Isa, Kernels, workspace};
-use serde_json::json;
+use netkit_core::program::Step;
+use netkit_kernels::{Isa, Kernels};
+use serde_json::{Value, json};
 
 use crate::model_file::ModelFile;
 use crate::run::Profile;
@@ -17,7 +16,11 @@ use crate::session::Session;
 use crate::size::grouped;
 use crate::{progress, table};
 
-/// Measures a model: latency, throughput, time of each step.
+/// Measures a model: latency, throughput, and each step against what the machine can do at most.
+///
+/// The bound of a step is the larger of its multiply-accumulates at the arithmetic peak and one read of its weights from
+/// the second-level cache, both measured in the same run. It leaves out activations and all that is not a
+/// multiply-accumulate, and an algorithm with fewer of them, such as Winograd's, may go below it.
 ///
 /// The runtime loader reads weights in the file's own order; `netkit::model!` has them packed and is faster.
 #[derive(Debug, Args)]
@@ -46,70 +49,239 @@ const MIN_RUNS: usize = 5;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let file = ModelFile::read(&arguments.model)?;
-    let (macs, quantized) =
-        file.with_program(|program| Ok((program.macs(), program.is_quantized())))?;
+    file.with_program(|_| Ok(()))?;
     let arena = arguments.session.arena()?;
     let mut network = arguments.session.load(&file, &arena)?;
-    let isa = network.isa();
     let mut times = latencies(&mut network, arguments.time)?;
     times.sort();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
-    let (fastest, median, slow) = (at(0.0), at(0.5), at(0.99));
     let profile = profile(&mut network, times.len().clamp(MIN_RUNS, 200))?;
-    let peak = peak_macs_per_second(isa, quantized);
-    let rate = macs as f64 / (fastest * 1e-6);
-    let steps: Vec<(String, f64, u64)> = network
-        .program()
-        .steps()
-        .zip(&profile.fastest)
-        .map(|(step, time)| {
-            (table::step_name(&step), time.as_secs_f64() * 1e6, step.node.op.macs())
-        })
-        .collect();
+    let peaks = Peaks::measure(network.isa(), network.program().is_quantized());
+    let report = Report {
+        model: &file.name(),
+        isa: network.isa(),
+        runs: times.len(),
+        fastest: at(0.0),
+        median: at(0.5),
+        slow: at(0.99),
+        peaks,
+        rows: Row::of_steps(&network, &profile, &peaks),
+    };
     if arguments.json {
-        let steps: Vec<_> = steps
-            .iter()
-            .map(|(name, time, macs)| json!({ "step": name, "microseconds": time, "macs": macs }))
-            .collect();
-        say!(
-            "{}",
-            json!({
-                "model": file.name(),
-                "isa": isa.name(),
-                "runs": times.len(),
-                "microseconds": { "min": fastest, "median": median, "p99": slow },
-                "macs": macs,
-                "macs_per_second": rate,
-                "peak_macs_per_second": peak,
-                "steps": steps,
-            })
-        );
-        return Ok(());
+        say!("{}", report.json())
+    } else {
+        report.print()
     }
-    say!("{} on {}, {} runs", file.name(), isa.name(), times.len());
-    say!("latency: min {fastest:.2} µs, median {median:.2} µs, p99 {slow:.2} µs");
-    say!(
-        "throughput: {:.2} GMAC/s, {:.0} % of the {:.2} GMAC/s that a matrix product in the first-level cache reaches here",
-        rate / 1e9,
-        100.0 * rate / peak,
-        peak / 1e9
-    );
-    let total: f64 = steps.iter().map(|(_, time, _)| time).sum();
-    let mut rows = table::plain(&["step", "µs", "% of time", "MACs", "GMAC/s", "% of peak"]);
-    for (name, time, macs) in &steps {
-        let rate = *macs as f64 / (time * 1e-6);
-        rows.add_row([
-            name.clone(),
-            format!("{time:.2}"),
-            format!("{:.1}", 100.0 * time / total),
-            grouped(*macs),
-            if *macs > 0 { format!("{:.2}", rate / 1e9) } else { String::new() },
-            if *macs > 0 { format!("{:.0}", 100.0 * rate / peak) } else { String::new() },
-        ]);
-    }
-    table::right(&mut rows, &[1, 2, 3, 4, 5]);
-    say!("\n{rows}");
     Ok(())
+}
+
+/// What the machine can do at most, on one instruction set and one thread.
+#[derive(Clone, Copy)]
+struct Peaks {
+    macs_per_second: f64,
+    /// From a block that fits the second-level cache only.
+    bytes_per_second: f64,
+}
+
+impl Peaks {
+    fn measure(isa: Isa, quantized: bool) -> Self {
+        let kernels = Kernels::for_isa(isa).unwrap_or_else(Kernels::native);
+        let macs_per_second = best_rate(|| {
+            const ROUNDS: usize = 2048;
+            let macs = if quantized {
+                kernels.multiply_adds_s8(ROUNDS)
+            } else {
+                kernels.multiply_adds_f32(ROUNDS)
+            };
+            macs as f64
+        });
+        // Larger than any first-level cache, well inside the second-level caches of the last ten years.
+        let block = vec![1.0f32; 192 * 1024 / size_of::<f32>()];
+        let bytes_per_second = best_rate(|| {
+            std::hint::black_box(kernels.read_f32(std::hint::black_box(&block)));
+            size_of_val(block.as_slice()) as f64
+        });
+        Self { macs_per_second, bytes_per_second }
+    }
+}
+
+/// The highest rate at which `work` makes the units that it returns, a second.
+fn best_rate(mut work: impl FnMut() -> f64) -> f64 {
+    let started = Instant::now();
+    let mut best = 0.0f64;
+    while started.elapsed() < Duration::from_millis(50) {
+        let start = Instant::now();
+        let units = work();
+        best = best.max(units / start.elapsed().as_secs_f64());
+    }
+    best
+}
+
+/// One step, or the sum of all.
+struct Row {
+    name: String,
+    microseconds: f64,
+    macs: u64,
+    weight_bytes: u64,
+    /// Microseconds below which it cannot be.
+    bound: f64,
+    /// Whether reading weights is that bound, not arithmetic.
+    reading: bool,
+}
+
+impl Row {
+    fn of_steps(network: &Network<'_>, profile: &Profile, peaks: &Peaks) -> Vec<Self> {
+        let clock = clock_overhead();
+        let time = |time: &Duration| time.saturating_sub(clock).as_secs_f64() * 1e6;
+        let steps = network.program().steps().zip(&profile.fastest);
+        steps.map(|(step, fastest)| Self::new(&step, time(fastest), peaks)).collect()
+    }
+
+    fn new(step: &Step<'_, '_>, microseconds: f64, peaks: &Peaks) -> Self {
+        let macs = step.node.op.macs();
+        let constants = step.node.weights.map(|weights| [weights.filter, weights.bias]);
+        let constants = constants.iter().flatten();
+        let weight_bytes = constants.map(|constant| constant.len_bytes() as u64).sum();
+        let arithmetic = 1e6 * macs as f64 / peaks.macs_per_second;
+        let read = 1e6 * weight_bytes as f64 / peaks.bytes_per_second;
+        Self {
+            name: table::step_name(step),
+            microseconds,
+            macs,
+            weight_bytes,
+            bound: arithmetic.max(read),
+            reading: read > arithmetic,
+        }
+    }
+
+    fn gmacs(&self) -> f64 {
+        rate(self.macs, self.microseconds) / 1e9
+    }
+
+    /// How much of its time the bound explains.
+    fn percent_of_bound(&self) -> f64 {
+        share(self.bound, self.microseconds)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "step": self.name,
+            "microseconds": self.microseconds,
+            "macs": self.macs,
+            "weight_bytes": self.weight_bytes,
+            "bound_microseconds": self.bound,
+            "bound_by": if self.reading { "read" } else { "arithmetic" },
+            "percent_of_bound": self.percent_of_bound(),
+        })
+    }
+
+    fn cells(&self, total: f64) -> [String; 8] {
+        let computes = self.macs > 0;
+        let when = |shown: bool, text: String| if shown { text } else { String::new() };
+        let limit = if self.reading { "read" } else { "arithmetic" };
+        [
+            self.name.clone(),
+            format!("{:.2}", self.microseconds),
+            format!("{:.1}", share(self.microseconds, total)),
+            when(computes, grouped(self.macs)),
+            when(self.weight_bytes > 0, grouped(self.weight_bytes)),
+            when(computes, format!("{:.2}", self.gmacs())),
+            when(computes, format!("{:.2} {limit}", self.bound)),
+            when(computes, format!("{:.0}", self.percent_of_bound())),
+        ]
+    }
+}
+
+/// Units a second; 0 where no time was measured.
+fn rate(units: u64, microseconds: f64) -> f64 {
+    if microseconds > 0.0 { 1e6 * units as f64 / microseconds } else { 0.0 }
+}
+
+/// `part` in per cent of `whole`; 0 where the whole was too short to be measured.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
+}
+
+/// What reading the clock twice takes: a part of every step's time that is not the step's.
+fn clock_overhead() -> Duration {
+    let once = || {
+        let start = Instant::now();
+        start.elapsed()
+    };
+    (0..1000).map(|_| once()).min().unwrap_or_default()
+}
+
+/// All that was measured, times in microseconds.
+struct Report<'m> {
+    model: &'m str,
+    isa: Isa,
+    runs: usize,
+    fastest: f64,
+    median: f64,
+    slow: f64,
+    peaks: Peaks,
+    rows: Vec<Row>,
+}
+
+impl Report<'_> {
+    fn macs(&self) -> u64 {
+        self.rows.iter().map(|row| row.macs).sum()
+    }
+
+    fn bound(&self) -> f64 {
+        self.rows.iter().map(|row| row.bound).sum()
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "model": self.model,
+            "isa": self.isa.name(),
+            "runs": self.runs,
+            "microseconds": { "min": self.fastest, "median": self.median, "p99": self.slow },
+            "macs": self.macs(),
+            "macs_per_second": rate(self.macs(), self.fastest),
+            "peak_macs_per_second": self.peaks.macs_per_second,
+            "peak_read_bytes_per_second": self.peaks.bytes_per_second,
+            "bound_microseconds": self.bound(),
+            "percent_of_bound": share(self.bound(), self.fastest),
+            "steps": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn print(&self) {
+        let (fastest, peaks) = (self.fastest, &self.peaks);
+        say!("{} on {}, {} runs", self.model, self.isa.name(), self.runs);
+        say!("latency: min {fastest:.2} µs, median {:.2} µs, p99 {:.2} µs", self.median, self.slow);
+        let rate = rate(self.macs(), fastest);
+        say!(
+            "throughput: {:.2} GMAC/s, {:.0} % of the peak of {:.2} GMAC/s",
+            rate / 1e9,
+            share(rate, peaks.macs_per_second),
+            peaks.macs_per_second / 1e9
+        );
+        say!(
+            "bound: {:.2} µs, weights read once at {:.1} GB/s; {:.0} % of the time is explained by it",
+            self.bound(),
+            peaks.bytes_per_second / 1e9,
+            share(self.bound(), fastest)
+        );
+        let total: f64 = self.rows.iter().map(|row| row.microseconds).sum();
+        let mut table = table::plain(&[
+            "step",
+            "µs",
+            "% of time",
+            "MACs",
+            "weight bytes",
+            "GMAC/s",
+            "bound, µs",
+            "% of bound",
+        ]);
+        for row in &self.rows {
+            table.add_row(row.cells(total));
+        }
+        table::right(&mut table, &[1, 2, 3, 4, 5, 6, 7]);
+        say!("\n{table}");
+    }
 }
 
 /// Input values that are neither all equal nor denormal.
@@ -168,88 +340,24 @@ fn profile(network: &mut Network<'_>, runs: usize) -> Result<Profile> {
     Ok(profile)
 }
 
-/// Multiply-accumulates a second of a 1×1 convolution whose operands stay in the first-level cache, its filter packed:
-/// the fastest of some tens of milliseconds.
-fn peak_macs_per_second(isa: Isa, quantized: bool) -> f64 {
-    const PIXELS: usize = 56;
-    const IN: usize = 128;
-    const OUT: usize = 32;
-    let kernels = Kernels::for_isa(isa).unwrap_or_else(Kernels::native);
-    let Some(window) = Window::new((1, PIXELS), (1, 1), 1, Padding::default()) else { return 1.0 };
-    let conv = Conv2d { window, in_channels: IN, out_channels: OUT };
-    let macs = (PIXELS * IN * OUT) as f64;
-    if quantized {
-        let weights = vec![1i8; IN * OUT];
-        let mut packed = vec![0; netkit_core::pack::packed_conv2d_s8_len(&conv)];
-        let _ = netkit_core::pack::pack_conv2d_s8(&conv, &weights, &mut packed);
-        let multipliers = [Multiplier { multiplier: 1 << 30, shift: -8 }; OUT];
-        let stage = OutputStage { zero_point: 0, low: -128, high: 127 };
-        let mut scratch = Scratch::of(workspace::conv2d_s8(&conv, FilterForm::Packed));
-        let (input, mut output) = ([1; PIXELS * IN], [0; PIXELS * OUT]);
-        macs / fastest(|| {
-            kernels.conv2d_s8(
-                &conv,
-                &input,
-                0,
-                FilterS8::Packed(&packed),
-                &[0; OUT],
-                &multipliers,
-                stage,
-                0..1,
-                &mut output,
-                scratch.bytes(),
-            );
-        })
-    } else {
-        let weights = vec![0.5f32; IN * OUT];
-        let mut packed = vec![0.0; netkit_core::pack::packed_conv2d_f32_len(&conv)];
-        let _ = netkit_core::pack::pack_conv2d_f32(&conv, &weights, None, &mut packed);
-        let mut scratch = Scratch::of(workspace::conv2d_f32(&conv, FilterForm::Packed));
-        let (input, mut output) = ([1.0; PIXELS * IN], [0.0; PIXELS * OUT]);
-        macs / fastest(|| {
-            kernels.conv2d_f32(
-                &conv,
-                &input,
-                Filter::Packed(&packed),
-                &[0.0; OUT],
-                None,
-                Activation::None,
-                0..1,
-                &mut output,
-                scratch.bytes(),
-            );
-        })
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The shortest time of `work` in seconds.
-fn fastest(mut work: impl FnMut()) -> f64 {
-    const INNER: u32 = 16;
-    let started = Instant::now();
-    let mut best = f64::MAX;
-    while started.elapsed() < Duration::from_millis(60) {
-        let start = Instant::now();
-        for _ in 0..INNER {
-            work();
+    #[test]
+    fn nothing_measured_is_no_division_by_zero() {
+        assert_eq!(share(1.0, 0.0), 0.0);
+        assert_eq!(rate(1, 0.0), 0.0);
+        assert_eq!(share(1.0, 4.0), 25.0);
+        assert_eq!(rate(3, 1.0), 3e6);
+    }
+
+    #[test]
+    fn a_stronger_instruction_set_has_a_higher_peak() {
+        let peak = |isa| Peaks::measure(isa, false).macs_per_second;
+        if let (Some(_), Some(_)) = (Kernels::for_isa(Isa::Avx2), Kernels::for_isa(Isa::Sse2)) {
+            // Twice the width and one instruction for two.
+            assert!(peak(Isa::Avx2) > 1.5 * peak(Isa::Sse2));
         }
-        best = best.min(start.elapsed().as_secs_f64() / f64::from(INNER));
-    }
-    best
-}
-
-/// Scratch on a cache line.
-struct Scratch {
-    memory: Vec<u8>,
-    len: usize,
-}
-
-impl Scratch {
-    fn of(len: usize) -> Self {
-        Self { memory: vec![0; len + workspace::ALIGNMENT], len }
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        let start = self.memory.as_ptr().align_offset(workspace::ALIGNMENT);
-        &mut self.memory[start..start + self.len]
     }
 }

@@ -242,7 +242,30 @@ fn bench_measures() {
     assert_eq!(report["isa"], "scalar");
     assert!(report["microseconds"]["min"].as_f64().unwrap() > 0.0);
     assert_eq!(report["macs"], 101_632);
-    assert_eq!(report["steps"].as_array().unwrap().len(), 3);
+    let steps = report["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 3);
+    assert_eq!(steps[0]["weight_bytes"], 4 * (784 * 128 + 128));
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let bound = number(&report["bound_microseconds"]);
+    assert!(
+        (steps.iter().map(|s| number(&s["bound_microseconds"])).sum::<f64>() - bound).abs() < 1e-6
+    );
+    for step in &steps[..2] {
+        let arithmetic = 1e6 * number(&step["macs"]) / number(&report["peak_macs_per_second"]);
+        let read =
+            1e6 * number(&step["weight_bytes"]) / number(&report["peak_read_bytes_per_second"]);
+        assert!(
+            (number(&step["bound_microseconds"]) - arithmetic.max(read)).abs() < 1e-6,
+            "{step}"
+        );
+        assert_eq!(step["bound_by"], if read > arithmetic { "read" } else { "arithmetic" });
+    }
+    // No multiply-accumulates and no weights: no bound.
+    assert_eq!(number(&steps[2]["bound_microseconds"]), 0.0);
+    let shown = printed(&["bench", "--time", "0.05", "models/mnist_mlp_int8.nk"]);
+    for part in ["% of bound", "weight bytes", "100,352", "bound: "] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
     misused(&["bench", "--time", "0", "models/mnist_mlp.nk"]);
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod interleave_s8;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod pairs_s8;
 pub(crate) mod pool_f32;
+pub(crate) mod probe;
 #[cfg(netkit_rv32m)]
 pub(crate) mod riscv32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

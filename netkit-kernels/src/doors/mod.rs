@@ -14,6 +14,7 @@ mod native;
 mod norm_f32;
 mod pool2d_f32;
 mod pool2d_s8;
+mod probe;
 
 #[cfg(any(test, all(netkit_micro, not(netkit_mve))))]
 pub(crate) use check::window_is_sane;
