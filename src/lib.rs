@@ -48,6 +48,7 @@
 //! | `std` | yes | detection of instruction sets at run time; implies `alloc` |
 //! | `alloc` | yes | `new_boxed`, heap-backed arenas |
 //! | `mmap` | no | `runtime::Network::open`: model files mapped into memory |
+//! | `parallel` | no | large convolutions on the threads of rayon's pool, the same bits; each thread of the pool allocates scratch once |
 //! | `defmt` | no | `defmt::Format` for errors |
 //! | `dsp` | no | on ARMv8-M Mainline: kernels for the DSP extension (Cortex-M33, M35P) |
 //! | `mve` | no | on ARMv8.1-M Mainline: kernels for Helium's vectors (Cortex-M52, M55, M85) |

@@ -25,12 +25,14 @@
 //!
 //! The lengths of its slices against the operator's attributes, once. If one does not fit, a build with
 //! debug assertions panics and says which; any other returns with the output untouched. No door has a
-//! panic path in a release build, none allocates, and all are sound for any argument.
+//! panic path in a release build, none allocates, and all are sound for any argument. (With the feature
+//! `parallel`, the threads of the pool allocate scratch of their own, once.)
 //!
 //! # Rows
 //!
 //! Doors of windowed operators take the range of output rows to compute, and an output that holds just
-//! these. The result does not depend on how the rows are cut.
+//! these. The result does not depend on how the rows are cut. The feature `parallel` makes use of that: an operator of
+//! millions of multiply-accumulates is cut into ranges of rows for the threads of rayon's pool.
 //!
 //! # The same result everywhere?
 //!
@@ -81,6 +83,7 @@ pub mod isa;
 mod layout;
 #[cfg(any(netkit_micro, test))]
 mod micro;
+mod parallel;
 pub mod reference;
 mod simd;
 mod simd_s8;

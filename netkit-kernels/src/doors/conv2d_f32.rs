@@ -4,6 +4,7 @@ use super::check::{floats, has, require, rows_exist, window_is_sane};
 use crate::dispatch::Kernels;
 use crate::filter::{Filter, FilterForm};
 use crate::generic::conv2d_f32::Conv2dF32;
+use crate::parallel::{Piece, compute, product};
 use crate::workspace;
 use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d};
@@ -53,20 +54,26 @@ impl Kernels {
                 FilterForm::Packed
             }
         };
-        let scratch = floats(scratch, workspace::conv2d_f32(conv, form));
-        require!(scratch.is_some(), "conv2d_f32: scratch too short or not aligned");
-        let Some(scratch) = scratch else { return };
+        let scratch_bytes = workspace::conv2d_f32(conv, form);
+        let fits = floats(scratch, scratch_bytes).is_some();
+        require!(fits, "conv2d_f32: scratch too short or not aligned");
         let conv = *conv;
-        self.run(Conv2dF32 {
-            conv,
-            input,
-            filter,
-            bias,
-            residual,
-            activation,
-            rows,
-            output,
-            scratch,
+        let row_macs =
+            product([w.out_w, w.kernel_h, w.kernel_w, conv.in_channels, conv.out_channels]);
+        compute(Piece { rows, output, residual, scratch }, row_macs, |piece| {
+            let Piece { rows, output, residual, scratch } = piece;
+            let Some(scratch) = floats(scratch, scratch_bytes) else { return };
+            self.run(Conv2dF32 {
+                conv,
+                input,
+                filter,
+                bias,
+                residual,
+                activation,
+                rows,
+                output,
+                scratch,
+            });
         });
     }
 }

@@ -4,6 +4,7 @@ use super::check::{has, require};
 use crate::dispatch::Kernels;
 use crate::filter::Filter;
 use crate::generic::dense_f32::DenseF32;
+use crate::parallel::{Piece, compute, product};
 use netkit_core::op::{Activation, Dense};
 
 impl Kernels {
@@ -35,7 +36,13 @@ impl Kernels {
         require!(has(weights.len(), &len), "dense_f32: filter length");
         let scaled = scale.is_none_or(|s| s.len() == dense.out_features);
         require!(scaled, "dense_f32: scale length");
-        let dense = *dense;
-        self.run(DenseF32 { dense, input, weights, scale, bias, activation, output });
+        let row_macs = product([dense.in_features, dense.out_features]);
+        let whole = Piece { rows: 0..dense.rows, output, residual: None, scratch: &mut [] };
+        compute(whole, row_macs, |piece| {
+            let Piece { rows, output, .. } = piece;
+            let dense = Dense { rows: rows.len(), ..*dense };
+            let input = input.get(rows.start * dense.in_features..).unwrap_or(&[]);
+            self.run(DenseF32 { dense, input, weights, scale, bias, activation, output });
+        });
     }
 }

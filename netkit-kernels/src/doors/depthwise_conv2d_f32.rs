@@ -4,6 +4,7 @@ use super::check::{floats, has, require, rows_exist, window_is_sane};
 use crate::dispatch::Kernels;
 use crate::filter::{Filter, FilterForm};
 use crate::generic::depthwise_conv2d_f32::DepthwiseConv2dF32;
+use crate::parallel::{Piece, compute, product};
 use crate::workspace;
 use core::ops::Range;
 use netkit_core::op::{Activation, DepthwiseConv2d};
@@ -50,19 +51,24 @@ impl Kernels {
             Filter::Packed(values) => (FilterForm::Packed, values),
         };
         require!(has(values.len(), &weights), "depthwise_conv2d_f32: filter length");
-        let scratch = floats(scratch, workspace::depthwise_conv2d_f32(conv, form));
-        require!(scratch.is_some(), "depthwise_conv2d_f32: scratch too short or not aligned");
-        let Some(scratch) = scratch else { return };
+        let scratch_bytes = workspace::depthwise_conv2d_f32(conv, form);
+        let fits = floats(scratch, scratch_bytes).is_some();
+        require!(fits, "depthwise_conv2d_f32: scratch too short or not aligned");
         let conv = *conv;
-        self.run(DepthwiseConv2dF32 {
-            conv,
-            input,
-            filter,
-            bias,
-            activation,
-            rows,
-            output,
-            scratch,
+        let row_macs = product([w.out_w, w.kernel_h, w.kernel_w, conv.channels, conv.multiplier]);
+        compute(Piece { rows, output, residual: None, scratch }, row_macs, |piece| {
+            let Piece { rows, output, scratch, .. } = piece;
+            let Some(scratch) = floats(scratch, scratch_bytes) else { return };
+            self.run(DepthwiseConv2dF32 {
+                conv,
+                input,
+                filter,
+                bias,
+                activation,
+                rows,
+                output,
+                scratch,
+            });
         });
     }
 }

@@ -5,6 +5,7 @@ use crate::dispatch::Kernels;
 use crate::filter::FilterForm;
 use crate::filter_s8::FilterS8;
 use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
+use crate::parallel::{Piece, compute, product};
 use crate::workspace;
 use core::ops::Range;
 use netkit_core::op::DepthwiseConv2d;
@@ -61,20 +62,24 @@ impl Kernels {
         require!(scratch.is_some(), "depthwise_conv2d_s8: scratch too short");
         let Some(scratch) = scratch else { return };
         let conv = *conv;
-        let call = DepthwiseConv2dS8 {
-            conv,
-            input,
-            input_zero_point,
-            filter,
-            bias,
-            multipliers,
-            stage,
-            rows,
-            output,
-            scratch,
-        };
-        #[cfg(feature = "cmsis-nn")]
-        let Some(call) = self.offer(call) else { return };
-        self.run_s8(call);
+        let row_macs = product([w.out_w, w.kernel_h, w.kernel_w, conv.channels, conv.multiplier]);
+        compute(Piece { rows, output, residual: None, scratch }, row_macs, |piece| {
+            let Piece { rows, output, scratch, .. } = piece;
+            let call = DepthwiseConv2dS8 {
+                conv,
+                input,
+                input_zero_point,
+                filter,
+                bias,
+                multipliers,
+                stage,
+                rows,
+                output,
+                scratch,
+            };
+            #[cfg(feature = "cmsis-nn")]
+            let Some(call) = self.offer(call) else { return };
+            self.run_s8(call);
+        });
     }
 }

@@ -14,6 +14,7 @@ mod guard_pages;
 mod harness;
 mod move_data;
 mod norm_f32;
+mod parallel;
 mod pool2d_f32;
 mod pool2d_s8;
 mod present;
