@@ -28,7 +28,11 @@ struct Program {
     name: Option<&'static str>,
 }
 
+/// The process that does nothing: always there, to be subtracted from the others.
+const EMPTY: &str = "no engine";
+
 const PROGRAMS: &[Program] = &[
+    Program { engine: EMPTY, name: Some("fresh_empty") },
     Program { engine: "netkit", name: Some("fresh_netkit") },
     Program { engine: "ONNX Runtime", name: Some("fresh_onnxruntime") },
     Program { engine: "LiteRT (from Python)", name: None },
@@ -44,10 +48,10 @@ pub fn measure(python: &Python, arguments: &Arguments) -> Result<Vec<Process>> {
     let own = std::env::current_exe()?;
     let folder = own.parent().ok_or("this program is in no folder")?;
     let mut commands = Vec::new();
-    for program in PROGRAMS
-        .iter()
-        .filter(|program| arguments.wants_engine(program.engine.split(" (").next().unwrap_or("")))
-    {
+    for program in PROGRAMS.iter().filter(|program| {
+        program.engine == EMPTY
+            || arguments.wants_engine(program.engine.split(" (").next().unwrap_or(""))
+    }) {
         let (mut command, parts): (Command, Vec<PathBuf>) = match program.name {
             Some(name) => {
                 let path = folder.join(name);

@@ -1,0 +1,9 @@
+//! No inference: what a process costs by itself.
+
+use netkit_peers::fresh::{digit, finish};
+
+static CASES: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.cases");
+
+fn main() {
+    finish(&digit(CASES));
+}
