@@ -44,6 +44,8 @@ impl KernelS8 for DenseS8<'_> {
             }
             .dense(&self.dense, self.output);
         }
+        // Where nothing is packed there is no other form.
+        #[allow(irrefutable_let_patterns)]
         if let FilterS8::File(weights) = self.filter {
             return simd.dense_file(self, weights);
         }
