@@ -47,10 +47,12 @@ fn b33_every_feature_is_asked_for() {
         ("Haswell,-avx2", "scalar sse2"),
         ("Haswell,-xsave", "scalar sse2"),
     ] {
-        // Beside the choice, a few kernels: an instruction that the machine lacks ends the process.
+        // Beside the choice, a few kernels: an instruction that the machine lacks ends the process. Not those of AVX2,
+        // whose masked loads stop in front of a guard page on a processor; QEMU 7.2 reads all lanes.
         let kernels =
             ["dense_f32::rows_are_independent", "elementwise_s8::softmax_of_the_specification"];
-        for tests in [&["present::b33_every_feature_is_asked_for"][..], &kernels] {
+        let kernels = if expected.ends_with("avx2") { &kernels[1..] } else { &kernels };
+        for tests in [&["present::b33_every_feature_is_asked_for"][..], kernels] {
             let output = Command::new("qemu-x86_64")
                 .args(["-cpu", cpu])
                 .arg(std::env::current_exe().unwrap())

@@ -223,8 +223,8 @@ impl Sources {
             Some(found) => (typed.as_str(), found),
             None => (operator, self.defines("doors/", operator)?),
         };
-        // From its signature to that of the next.
-        let start = source.find(&format!("fn {function}"))?;
+        // From its signature to that of the next. The shorter of two forms calls the longer, which stands behind it.
+        let start = source.rfind(&format!("fn {function}"))?;
         let body = &source[start..];
         let end = body.find("\n    }\n").unwrap_or(body.len());
         let body = &body[..end];
