@@ -82,7 +82,9 @@ fn session() -> Result<bool, String> {
                 );
                 continue;
             }
-            let trial = Trial { target, workload, expected, profile: options.profile };
+            let own_kernels = options.cmsis_nn.is_none();
+            let profile = options.profile;
+            let trial = Trial { target, workload, expected, profile, own_kernels };
             match trial.run(&built, counter.as_ref().ok(), &mut measured) {
                 Ok(summary) => println!("{:<14} {workload:<20} {summary}", target.name),
                 Err(message) => {
@@ -149,6 +151,8 @@ struct Trial<'a> {
     workload: &'a str,
     expected: &'a Transcript,
     profile: bool,
+    /// Whether no other library computes layers.
+    own_kernels: bool,
 }
 
 impl Trial<'_> {
@@ -237,6 +241,7 @@ impl Trial<'_> {
                     listing: &Listing::read(self.target, &path, image, &executed)?,
                     executed: &executed,
                     regions: &regions.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                    own_kernels: self.own_kernels,
                     macs: self.expected.remarks("macs").map(|(_, macs)| macs).next(),
                 };
                 let complaints = inspection.complaints();
