@@ -364,7 +364,7 @@ mod tests {
     fn only_files_of_a_models_size_are_read() {
         let refused = |path: &str| read_model(Path::new(path)).unwrap_err().to_string();
         assert_eq!(refused("/dev/zero"), "this is a device or a pipe, not a file");
-        let folder = std::env::temp_dir().join(format!("netkit-source-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("netkit-sizes-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let pipe = folder.join("pipe.nk");
         if std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|made| made.success())
