@@ -14,8 +14,8 @@ usage: peers [options]
   --turn-ms N        length of a turn (100)
   --no-processes     leave the whole-process figures out
   --json PATH        write the results there too
-  --models FOLDER    what `python -m generate` wrote (work/models beside this package)
-  --python PATH      interpreter of the environment with the packages of requirements.txt (work/venv/bin/python)
+  --models FOLDER    what `python -m generate` wrote (made/models beside this package)
+  --python PATH      interpreter of the environment with the packages of requirements.txt (made/venv/bin/python)
 ";
 
 pub struct Arguments {
@@ -40,8 +40,8 @@ impl Arguments {
             turn: Duration::from_millis(100),
             processes: true,
             json: None,
-            models: home.join("work/models"),
-            interpreter: home.join("work/venv/bin/python"),
+            models: home.join("made/models"),
+            interpreter: home.join("made/venv/bin/python"),
         };
         let mut arguments = arguments;
         while let Some(argument) = arguments.next() {

@@ -6,8 +6,8 @@ use netkit_peers::graph::Graph;
 use netkit_peers::measure::Session;
 use netkit_peers::model::{Result, Values};
 
-static GRAPH: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.graph");
-static CASES: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.cases");
+static GRAPH: &[u8] = include_bytes!("../../made/models/mnist_cnn_f32.graph");
+static CASES: &[u8] = include_bytes!("../../made/models/mnist_cnn_f32.cases");
 
 fn main() -> Result<()> {
     let mut network = Burn::new(&Graph::parse(GRAPH)?)?;

@@ -2,9 +2,9 @@
 
 use netkit_peers::fresh::{digit, finish};
 
-netkit::model!(MnistCnn = "work/models/mnist_cnn_f32.nk");
+netkit::model!(MnistCnn = "made/models/mnist_cnn_f32.nk");
 
-static CASES: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.cases");
+static CASES: &[u8] = include_bytes!("../../made/models/mnist_cnn_f32.cases");
 
 fn main() {
     static NETWORK: std::sync::Mutex<MnistCnn> = std::sync::Mutex::new(MnistCnn::new());

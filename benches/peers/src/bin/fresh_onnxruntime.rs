@@ -4,7 +4,7 @@ use netkit_peers::fresh::{digit, finish};
 use ort::session::Session;
 use ort::value::Tensor;
 
-static CASES: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.cases");
+static CASES: &[u8] = include_bytes!("../../made/models/mnist_cnn_f32.cases");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

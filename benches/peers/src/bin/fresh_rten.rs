@@ -7,8 +7,8 @@ use rten::{Model, RunOptions, ThreadPool, Value};
 use rten_tensor::TensorView;
 use rten_tensor::prelude::*;
 
-static MODEL: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.onnx");
-static CASES: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.cases");
+static MODEL: &[u8] = include_bytes!("../../made/models/mnist_cnn_f32.onnx");
+static CASES: &[u8] = include_bytes!("../../made/models/mnist_cnn_f32.cases");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::load_static_slice(MODEL)?;

@@ -3,8 +3,8 @@
 use netkit_peers::fresh::{digit, finish};
 use tract_onnx::prelude::*;
 
-static MODEL: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.onnx");
-static CASES: &[u8] = include_bytes!("../../work/models/mnist_cnn_f32.cases");
+static MODEL: &[u8] = include_bytes!("../../made/models/mnist_cnn_f32.onnx");
+static CASES: &[u8] = include_bytes!("../../made/models/mnist_cnn_f32.cases");
 
 fn main() -> TractResult<()> {
     let plan =

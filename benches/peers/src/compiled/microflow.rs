@@ -13,18 +13,18 @@ use netkit_peers::model::{Model, Result, Values};
 
 /// The macro does not track the file it reads; naming it here makes an edited model rebuild.
 const _: [&[u8]; 3] = [
-    include_bytes!("../../work/models/mnist_mlp_int8.tflite"),
-    include_bytes!("../../work/models/sine_mlp_int8.tflite"),
-    include_bytes!("../../work/models/micro_speech_int8.tflite"),
+    include_bytes!("../../made/models/mnist_mlp_int8.tflite"),
+    include_bytes!("../../made/models/sine_mlp_int8.tflite"),
+    include_bytes!("../../made/models/micro_speech_int8.tflite"),
 ];
 
-#[model("work/models/mnist_mlp_int8.tflite")]
+#[model("made/models/mnist_mlp_int8.tflite")]
 struct MnistMlp;
 
-#[model("work/models/sine_mlp_int8.tflite")]
+#[model("made/models/sine_mlp_int8.tflite")]
 struct SineMlp;
 
-#[model("work/models/micro_speech_int8.tflite")]
+#[model("made/models/micro_speech_int8.tflite")]
 struct MicroSpeech;
 
 pub fn open(_: &Python, model: &Model) -> Result<Option<Box<dyn Runner>>> {

@@ -25,24 +25,24 @@ macro_rules! models {
 
 models! {
     Float, open_float,
-    MnistMlp = "mnist_mlp_f32" "work/models/mnist_mlp_f32.nk";
-    MnistCnn = "mnist_cnn_f32" "work/models/mnist_cnn_f32.nk";
-    MnistDscnn = "mnist_dscnn_f32" "work/models/mnist_dscnn_f32.nk";
-    UibBlock = "uib_block_f32" "work/models/uib_block_f32.nk";
-    ConvnextBlock = "convnext_block_f32" "work/models/convnext_block_f32.nk";
-    ResnetBlock = "resnet_block_f32" "work/models/resnet_block_f32.nk";
-    MobilenetV4 = "mobilenetv4_small_f32" "work/models/mobilenetv4_small_f32.nk";
-    Resnet18 = "resnet18_f32" "work/models/resnet18_f32.nk";
+    MnistMlp = "mnist_mlp_f32" "made/models/mnist_mlp_f32.nk";
+    MnistCnn = "mnist_cnn_f32" "made/models/mnist_cnn_f32.nk";
+    MnistDscnn = "mnist_dscnn_f32" "made/models/mnist_dscnn_f32.nk";
+    UibBlock = "uib_block_f32" "made/models/uib_block_f32.nk";
+    ConvnextBlock = "convnext_block_f32" "made/models/convnext_block_f32.nk";
+    ResnetBlock = "resnet_block_f32" "made/models/resnet_block_f32.nk";
+    MobilenetV4 = "mobilenetv4_small_f32" "made/models/mobilenetv4_small_f32.nk";
+    Resnet18 = "resnet18_f32" "made/models/resnet18_f32.nk";
 }
 
 models! {
     Int8, open_int8,
-    MnistMlpInt8 = "mnist_mlp_int8" "work/models/mnist_mlp_int8.nk";
-    MnistCnnInt8 = "mnist_cnn_int8" "work/models/mnist_cnn_int8.nk";
-    MnistDscnnInt8 = "mnist_dscnn_int8" "work/models/mnist_dscnn_int8.nk";
-    UibBlockInt8 = "uib_block_int8" "work/models/uib_block_int8.nk";
-    MobilenetV4Int8 = "mobilenetv4_small_int8" "work/models/mobilenetv4_small_int8.nk";
-    SineMlpInt8 = "sine_mlp_int8" "work/models/sine_mlp_int8.nk";
+    MnistMlpInt8 = "mnist_mlp_int8" "made/models/mnist_mlp_int8.nk";
+    MnistCnnInt8 = "mnist_cnn_int8" "made/models/mnist_cnn_int8.nk";
+    MnistDscnnInt8 = "mnist_dscnn_int8" "made/models/mnist_dscnn_int8.nk";
+    UibBlockInt8 = "uib_block_int8" "made/models/uib_block_int8.nk";
+    MobilenetV4Int8 = "mobilenetv4_small_int8" "made/models/mobilenetv4_small_int8.nk";
+    SineMlpInt8 = "sine_mlp_int8" "made/models/sine_mlp_int8.nk";
 }
 
 pub fn open_macro(_: &Python, model: &Model) -> Result<Option<Box<dyn Runner>>> {
