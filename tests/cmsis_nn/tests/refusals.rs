@@ -169,7 +169,7 @@ fn arm(name: &str, processor: &str, float: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn floats_passed_otherwise() {
+fn b35_floats_passed_otherwise() {
     let (Some(soft), Some(hard), Some(softfp)) = (
         arm("m4-soft", "cortex-m4", "soft"),
         arm("m4-hard", "cortex-m4", "hard"),
