@@ -14,8 +14,7 @@ const INPUT: usize = 28 * 28 * 32;
 const WEIGHTS: usize = 400 * 64;
 const CHANNELS: usize = 64;
 /// Kernels with vectors prepare more at once than microcontrollers have memory for. CMSIS-NN for processors with vectors
-/// wants 24 KiB
-/// for a 7×7 window.
+/// wants 24 KiB for a 7×7 window.
 const SCRATCH: usize = if cfg!(target_os = "none") { 32 } else { 512 } * 1024;
 
 /// What layers compute with.
