@@ -92,26 +92,9 @@ impl SimdS8 for Dotprod {
     shared!(Dotprod, "neon,dotprod", Dotprod::neon);
 
     #[inline(always)]
-    unsafe fn splat_inputs(self, from: *const u8) -> [int8x16_t; 2] {
-        // SAFETY: the caller vouches for 4 readable bytes.
-        let four = unsafe { from.cast::<u32>().read_unaligned() };
-        // SAFETY: the token proves NEON.
-        unsafe { broadcast(four) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_inputs(self, from: *const u8) -> [int8x16_t; 2] {
-        // SAFETY: the caller vouches for 32 readable bytes.
-        unsafe { self.load_weights(from.cast()) }
-    }
-
-    #[inline(always)]
     unsafe fn load_weights(self, from: *const i8) -> [int8x16_t; 2] {
-        // SAFETY: the token proves NEON; the caller vouches for 32 readable bytes.
-        let low = unsafe { vld1q_s8(from) };
-        // SAFETY: as above.
-        let high = unsafe { vld1q_s8(from.wrapping_add(16)) };
-        [low, high]
+        // SAFETY: the caller vouches for 32 readable bytes.
+        unsafe { neon_s8::load_pair(self.neon(), from) }
     }
 
     #[inline(always)]

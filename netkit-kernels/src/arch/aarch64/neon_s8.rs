@@ -214,6 +214,20 @@ macro_rules! shared {
         }
 
         #[inline(always)]
+        unsafe fn splat_inputs(self, from: *const u8) -> Self::Inputs {
+            // SAFETY: the caller vouches for 4 readable bytes.
+            let four = unsafe { from.cast::<u32>().read_unaligned() };
+            // SAFETY: the token proves NEON.
+            unsafe { broadcast(four) }
+        }
+
+        #[inline(always)]
+        unsafe fn load_inputs(self, from: *const u8) -> Self::Inputs {
+            // SAFETY: the caller vouches for 32 readable bytes, which lie as weights do.
+            unsafe { self.load_weights(from.cast()) }
+        }
+
+        #[inline(always)]
         unsafe fn load_sums(self, from: *const i32) -> Sums {
             // SAFETY: the token proves NEON; the caller vouches for LANES readable values.
             let low = unsafe { vld1q_s32(from) };
@@ -374,7 +388,7 @@ unsafe fn repeat(_: Neon, from: *const u8) -> int8x16_t {
 /// # Safety
 /// `from` is valid for reading 32 bytes.
 #[inline(always)]
-unsafe fn load_pair(_: Neon, from: *const i8) -> [int8x16_t; 2] {
+pub(super) unsafe fn load_pair(_: Neon, from: *const i8) -> [int8x16_t; 2] {
     // SAFETY: the token proves NEON; the caller vouches for 32 readable bytes.
     let low = unsafe { vld1q_s8(from) };
     // SAFETY: as above.
@@ -405,20 +419,6 @@ impl SimdS8 for Neon {
     const GROUPS_AT_ONCE: usize = 2;
 
     shared!(Neon, "neon", core::convert::identity);
-
-    #[inline(always)]
-    unsafe fn splat_inputs(self, from: *const u8) -> [int16x8_t; 4] {
-        // SAFETY: the caller vouches for 4 readable bytes.
-        let four = unsafe { from.cast::<u32>().read_unaligned() };
-        // SAFETY: the token proves NEON.
-        unsafe { broadcast(four) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_inputs(self, from: *const u8) -> [int16x8_t; 4] {
-        // SAFETY: the caller vouches for 32 readable bytes.
-        unsafe { self.load_weights(from.cast()) }
-    }
 
     #[inline(always)]
     unsafe fn load_weights(self, from: *const i8) -> [int16x8_t; 4] {
