@@ -167,6 +167,12 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn sqrt(self, x: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_sqrt_ps(x) }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
         // SAFETY: the token proves AVX-512.
         unsafe { _mm512_fmadd_ps(a, b, c) }
