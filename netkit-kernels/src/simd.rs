@@ -67,8 +67,8 @@ pub(crate) trait Simd: Copy {
     /// `to` is valid for writing `LANES` floats.
     unsafe fn store_pointer(self, to: *mut f32, vector: Self::Vector);
 
-    /// Asks for the cache line at `from`, to be in the second-level cache when it is wanted. A hint: nothing is read, and
-    /// nothing need be there.
+    /// Asks for the cache line at `from`, to be in the second-level cache or nearer when it is wanted. A hint: nothing is
+    /// read, and nothing need be there.
     #[inline(always)]
     fn prefetch(self, _from: *const f32) {}
 

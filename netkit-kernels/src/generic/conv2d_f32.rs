@@ -4,7 +4,9 @@
 use super::activation::is_simple;
 use super::direct_f32::DirectConv2dF32;
 use super::elementwise_f32::ActivationInPlaceF32;
-use crate::arch::tile_f32::{Finish, LISTED_DEPTH, Pixels, Runs, Start, Tiles, TilesOf};
+use crate::arch::tile_f32::{
+    Finish, LISTED_DEPTH, Next, Pixels, Runs, STEPS, Start, Tiles, TilesOf,
+};
 use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use crate::workspace::{
@@ -138,15 +140,37 @@ impl Block<'_> {
     #[inline(always)]
     fn packed<S: Simd>(&mut self, simd: S, values: &[f32]) {
         let depth = self.conv.window.taps() * self.conv.in_channels;
+        let width = TILE_VECTORS * S::LANES;
+        // Where several tiles of pixels pass over the same weights: so much of the depth at a time that these and
+        // those that are wanted next have room in the cache.
+        let blocks = if self.pixels > most_pixels::<S>(TILE_VECTORS) {
+            (depth * width).div_ceil(CACHED_WEIGHTS)
+        } else {
+            1
+        };
+        let rows = depth.div_ceil(blocks.max(1)).max(1);
+        // What fits the cache beside everything else is there already.
+        let asks = values.len() > SMALL_WEIGHTS;
         let mut channel = 0;
         while channel < self.conv.out_channels {
-            let end = (channel + TILE_VECTORS * S::LANES).min(self.conv.out_channels);
+            let end = (channel + width).min(self.conv.out_channels);
             let start = channel / PANEL * PANEL * depth + channel % PANEL;
-            let panels = values.get(start..).unwrap_or(&[]);
-            // What the next tiles read, and no more: it should find room in the cache beside what is used now.
-            let next = values.get(end / PANEL * PANEL * depth..).unwrap_or(&[]);
-            let next = next.get(..(TILE_VECTORS * S::LANES).max(PANEL) * depth).unwrap_or(next);
-            self.tiles(simd, panels, depth * PANEL, next, 0..depth, channel..end);
+            for first in (0..depth).step_by(rows) {
+                let last = (first + rows).min(depth);
+                let panels = values.get(start + first * PANEL..).unwrap_or(&[]);
+                let next =
+                    if last < depth { start + last * PANEL } else { end / PANEL * PANEL * depth };
+                let next = values.get(next..).unwrap_or(&[]);
+                let next_rows = if asks && !next.is_empty() { rows } else { 0 };
+                self.tiles(
+                    simd,
+                    panels,
+                    depth * PANEL,
+                    (next, next_rows),
+                    first..last,
+                    channel..end,
+                );
+            }
             channel = end;
         }
     }
@@ -183,7 +207,7 @@ impl Block<'_> {
                     let local = channel - group.start;
                     let start = local / PANEL * panel_len + local % PANEL;
                     let here = panels.get(start..).unwrap_or(&[]);
-                    self.tiles(simd, here, panel_len, &[], k.clone(), channel..end);
+                    self.tiles(simd, here, panel_len, (&[], 0), k.clone(), channel..end);
                     channel = end;
                 }
             }
@@ -208,7 +232,7 @@ impl Block<'_> {
         simd: S,
         panels: &[f32],
         panel_pitch: usize,
-        next: &[f32],
+        (next, next_rows): (&[f32], usize),
         depth: Range<usize>,
         channels: Range<usize>,
     ) {
@@ -241,19 +265,16 @@ impl Block<'_> {
             depth,
             panels,
             panel_pitch,
-            next,
+            next: Next { panels: next, rows: next_rows, at_once: 1 },
             output: self.output,
             channel_pitch: self.conv.out_channels,
             channels,
         };
         // As few tiles as the registers allow, of about one size.
         let vectors = tiles.channels.len().div_ceil(S::LANES);
-        let most = match vectors {
-            1 => S::TILE_PIXELS[0],
-            2 => S::TILE_PIXELS[1],
-            _ => S::TILE_PIXELS[2],
-        };
-        let count = self.pixels.div_ceil(most.max(1)).max(1);
+        let count = self.pixels.div_ceil(most_pixels::<S>(vectors)).max(1);
+        let turns = (count * (tiles.depth.len() / STEPS)).max(1);
+        tiles.next.at_once = next_rows.div_ceil(turns);
         let (size, larger) = (self.pixels / count, self.pixels % count);
         tiles.range.end = larger * (size + 1);
         run_tiles(simd, &mut tiles, size + 1, vectors);
@@ -264,6 +285,22 @@ impl Block<'_> {
 
 /// Vectors of channels of a tile.
 const TILE_VECTORS: usize = 2;
+
+/// Weights of a layer that are not asked for beforehand.
+const SMALL_WEIGHTS: usize = 16 * 1024;
+
+/// Weights that tiles of pixels pass over together.
+const CACHED_WEIGHTS: usize = 32 * 1024;
+
+/// Pixels of the largest tile with so many vectors of channels; at least 1.
+const fn most_pixels<S: Simd>(vectors: usize) -> usize {
+    let most = match vectors {
+        1 => S::TILE_PIXELS[0],
+        2 => S::TILE_PIXELS[1],
+        _ => S::TILE_PIXELS[2],
+    };
+    if most == 0 { 1 } else { most }
+}
 
 /// Runs shorter than this are listed.
 const SHORT_RUN: usize = 16;

@@ -128,7 +128,8 @@ fn every_pixel_count_agrees_with_the_reference() {
     });
 }
 
-/// Depths beyond one block of the file form, whose partial sums wait in the output.
+/// Depths beyond one block of the file form, and of the packed one where several tiles pass over it: partial sums wait in
+/// the output.
 #[test]
 fn deep_sums_agree_with_the_reference() {
     on_each_isa(|kernels| {
@@ -138,6 +139,7 @@ fn deep_sums_agree_with_the_reference() {
             (257, WINDOWS[1]),
             (130, WINDOWS[6]),
             (700, WINDOWS[3]),
+            (310, (7, 5, 3, 3, 1, 1, 1, 1, 1)),
         ] {
             for activation in [Activation::Relu, Activation::Silu] {
                 let conv = Conv2d { window: window(case), in_channels, out_channels: 37 };
