@@ -70,6 +70,12 @@ pub(crate) trait SimdS8: Copy {
     /// Groups of taps up to which [`short_sums`](Self::short_sums) computes whole rows.
     const SHORT_GROUPS: usize = 0;
 
+    /// Whether a tile's sums become outputs before the next tile: where the processor does both at once.
+    const STORES_EACH_TILE: bool = false;
+
+    /// Whether [`rescale_positive`](Self::rescale_positive) is shorter than [`rescale`](Self::rescale).
+    const RESCALES_POSITIVE: bool = false;
+
     /// Whether weights in file order are read where they lie instead of being packed.
     const READS_FILE_ORDER: bool = false;
 
@@ -175,6 +181,13 @@ pub(crate) trait SimdS8: Copy {
     /// [`moderate`].
     fn rescale<const MODERATE: bool>(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums;
 
+    /// [`rescale`](Self::rescale) of moderate sums by moderate multipliers where it is positive, and elsewhere any number
+    /// that is not. Only called where [`RESCALES_POSITIVE`](Self::RESCALES_POSITIVE).
+    #[inline(always)]
+    fn rescale_positive(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums {
+        self.rescale::<true>(sums, scales)
+    }
+
     /// [`rescale`](Self::rescale) of even sums by `scales` that are all one half, without a shift.
     #[inline(always)]
     fn half(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums {
@@ -244,15 +257,15 @@ pub(crate) unsafe fn dot_group<S: SimdS8, const P: usize, const V: usize>(
 
 /// Whether a multiplier is below one half and above 2^−30, as those of trained layers are.
 ///
-/// Then, and if sums are within ±2^30, both roundings of a rescaling fit 32 bits on the way, and there
-/// is no left shift.
+/// Then, and if sums are within ±2^29, both roundings of a rescaling fit 32 bits on the way, with room for two more, and
+/// there is no left shift.
 #[inline(always)]
 pub(crate) const fn moderate(multiplier: Multiplier) -> bool {
     multiplier.shift < 0 && multiplier.shift >= -29
 }
 
-/// The largest sum that is [`moderate`].
-pub(crate) const MODERATE_SUM: u32 = 1 << 30;
+/// Below this are sums that are [`moderate`].
+pub(crate) const MODERATE_SUM: u32 = 1 << 29;
 
 /// Added to an int8 input to make it an unsigned byte.
 const INPUT_OFFSET: i32 = 128;

@@ -1,15 +1,23 @@
 //! From sums to outputs: rescaled, narrowed and stored, four vectors at a time.
 
+use super::tile_s8::unrolled;
 use crate::simd_s8::{KernelOn, MODERATE_SUM, SimdS8, moderate};
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
+
+/// How sums are rescaled: what is known of them, the multipliers and the output stage. Numbers, which functions can have as
+/// parameters: closures would not always be compiled into their callers.
+const ANY: u8 = 0;
+/// Every multiplier and sum is [`moderate`].
+const MODERATE: u8 = 1;
+/// They are, and what is below zero is clamped to zero, as by a ReLU.
+const POSITIVE: u8 = 2;
 
 /// What turns the sums of `V` vectors of channels into outputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Channels<S: SimdS8, const V: usize> {
     scales: [S::Scales; V],
-    /// Whether every multiplier and sum is.
-    moderate: bool,
+    how: u8,
     /// Channels to store.
     count: usize,
     stage: OutputStage,
@@ -28,22 +36,35 @@ impl<S: SimdS8, const V: usize> Channels<S, V> {
     ) -> Self {
         const NONE: Multiplier = Multiplier { multiplier: 0, shift: -1 };
         let mut scales = [simd.scales(&[NONE; PANEL]); V];
-        let mut chunks = multipliers.chunks(S::LANES);
+        let mut rest = multipliers;
         for to in &mut scales {
-            let Some(chunk) = chunks.next() else { break };
+            // Those of whole panels where they lie.
             let mut lanes = [NONE; PANEL];
-            for (to, from) in lanes.iter_mut().zip(chunk) {
-                *to = *from;
-            }
-            *to = simd.scales(&lanes);
+            let from = rest.first_chunk().unwrap_or_else(|| {
+                for (to, from) in lanes.iter_mut().zip(rest) {
+                    *to = *from;
+                }
+                &lanes
+            });
+            *to = simd.scales(from);
+            rest = rest.get(S::LANES..).unwrap_or(&[]);
         }
         // Products of an unsigned and a signed byte.
         let products = taps.saturating_mul(255 * 128);
         let room = (MODERATE_SUM as usize).saturating_sub(products) as u32;
+        // Without a way out of the middle, so that vectors do it.
+        let moderate = multipliers.iter().fold(true, |all, &m| all & moderate(m));
+        let start = start.get(..V * S::LANES).unwrap_or(start);
+        let moderate =
+            start.iter().fold(moderate, |all, start| all & (start.unsigned_abs() < room));
+        let clamped = S::RESCALES_POSITIVE && i32::from(stage.low) >= stage.zero_point;
         Self {
             scales,
-            moderate: multipliers.iter().all(|&multiplier| moderate(multiplier))
-                && start.iter().all(|start| start.unsigned_abs() < room),
+            how: match (moderate, clamped) {
+                (false, _) => ANY,
+                (true, false) => MODERATE,
+                (true, true) => POSITIVE,
+            },
             count: multipliers.len().min(V * S::LANES),
             stage,
         }
@@ -66,48 +87,100 @@ impl<S: SimdS8, const V: usize> KernelOn<S> for StoreS8<'_, S, V> {
 
     #[inline(always)]
     fn run_on(self, simd: S) {
-        let full = V * S::LANES;
-        let before = self.pixels.saturating_sub(1).saturating_mul(self.pitch);
-        let whole = self.channels.count == full
-            && self.output.len() >= before.saturating_add(full)
-            && self.sums.len() >= (self.pixels * V).next_multiple_of(4) * S::LANES;
-        if whole && self.channels.moderate {
-            // SAFETY: `whole`.
-            unsafe { self.store_whole::<true>(simd) };
-        } else if whole {
-            // SAFETY: `whole`.
-            unsafe { self.store_whole::<false>(simd) };
-        } else {
-            simd.call(StorePart(self));
+        if !self.is_whole() {
+            return simd.call(StorePart(self));
+        }
+        match self.channels.how {
+            // SAFETY: they are whole.
+            POSITIVE if S::RESCALES_POSITIVE => unsafe { self.store_whole::<POSITIVE>(simd) },
+            ANY => simd.call(StoreAny(self)),
+            // SAFETY: they are whole.
+            _ => unsafe { self.store_whole::<MODERATE>(simd) },
         }
     }
 }
 
 impl<S: SimdS8, const V: usize> StoreS8<'_, S, V> {
+    /// Whether all channels are to be stored, and sums and output have all that are.
+    #[inline(always)]
+    fn is_whole(&self) -> bool {
+        let full = V * S::LANES;
+        let before = self.pixels.saturating_sub(1).saturating_mul(self.pitch);
+        self.channels.count == full
+            && self.output.len() >= before.saturating_add(full)
+            && self.sums.len() >= (self.pixels * V).next_multiple_of(4) * S::LANES
+    }
+
     /// The loop is not unrolled: a tile's worth of rescaling is kilobytes of code. It reads the sums
     /// from memory, which costs little beside it.
     ///
     /// # Safety
-    /// All channels are to be stored, sums and output have all that are.
+    /// They [are whole](Self::is_whole).
     #[inline(always)]
-    unsafe fn store_whole<const MODERATE: bool>(self, simd: S) {
+    unsafe fn store_whole<const HOW: u8>(self, simd: S) {
         // Copies, which stores to the output cannot change: they stay in registers.
         let Channels { scales, stage, .. } = *self.channels;
         let (mut from, mut to) = (self.sums.as_ptr(), self.output.as_mut_ptr());
         let mut left = self.pixels * V;
-        while left > 0 {
-            let mut rescaled = [simd.splat(0); 4];
-            for (i, to) in rescaled.iter_mut().enumerate() {
-                // SAFETY: the caller vouches for the sums.
-                let sums = unsafe { simd.load_sums(from.wrapping_add(i * S::LANES)) };
-                *to = simd.rescale::<MODERATE>(sums, &scales[i % V]);
-            }
+        // Where a tile's sums are stored at once, the loop is unrolled, and it is known what is behind the last four.
+        let apart = if S::STORES_EACH_TILE { left % 4 } else { 0 };
+        while left > apart {
+            // SAFETY: the caller vouches for the sums.
+            let rescaled = unsafe { rescale_quad::<S, V, HOW>(simd, from, 4, &scales) };
             let outputs = simd.narrow(rescaled, &stage);
             // SAFETY: the caller vouches for the outputs of the pixels that are left.
             unsafe { store_quad::<S, V>(simd, to, self.pitch, left, outputs) };
             from = from.wrapping_add(4 * S::LANES);
             to = to.wrapping_add(4 / V * self.pitch);
             left = left.saturating_sub(4);
+        }
+        if apart > 0 {
+            // SAFETY: as above.
+            let rescaled = unsafe { rescale_quad::<S, V, HOW>(simd, from, apart, &scales) };
+            let outputs = simd.narrow(rescaled, &stage);
+            // SAFETY: as above.
+            unsafe { store_quad::<S, V>(simd, to, self.pitch, apart, outputs) };
+        }
+    }
+}
+
+/// The first `count` of four vectors of sums, rescaled; something else behind them.
+///
+/// # Safety
+/// `from` is valid for reading that many vectors.
+#[inline(always)]
+unsafe fn rescale_quad<S: SimdS8, const V: usize, const HOW: u8>(
+    simd: S,
+    from: *const i32,
+    count: usize,
+    scales: &[S::Scales; V],
+) -> [S::Sums; 4] {
+    let mut rescaled = [simd.splat(0); 4];
+    unrolled!(i < 4 {
+        if i < count {
+            // SAFETY: the caller vouches for the sums.
+            let sums = unsafe { simd.load_sums(from.wrapping_add(i * S::LANES)) };
+            rescaled[i] = match HOW {
+                POSITIVE => simd.rescale_positive(sums, &scales[i % V]),
+                MODERATE => simd.rescale::<true>(sums, &scales[i % V]),
+                _ => simd.rescale::<false>(sums, &scales[i % V]),
+            };
+        }
+    });
+    rescaled
+}
+
+/// [`StoreS8`] of sums or multipliers that are rarely as they are. Apart, as below.
+struct StoreAny<'a, S: SimdS8, const V: usize>(StoreS8<'a, S, V>);
+
+impl<S: SimdS8, const V: usize> KernelOn<S> for StoreAny<'_, S, V> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on(self, simd: S) {
+        if self.0.is_whole() {
+            // SAFETY: they are whole.
+            unsafe { self.0.store_whole::<ANY>(simd) }
         }
     }
 }

@@ -4,7 +4,8 @@
 //! Sums stay in registers over the whole depth. Each step loads four weights of every channel once and
 //! broadcasts four input bytes of each pixel.
 
-use crate::simd_s8::{KernelS8, SimdS8, dot_group};
+use super::store_s8::{Channels, StoreS8};
+use crate::simd_s8::{KernelOn, KernelS8, SimdS8, dot_group};
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 
 /// Where the groups of a pixel lie relative to its first: `rows · columns` runs of `groups` times four
@@ -102,49 +103,134 @@ impl<const P: usize, const V: usize> KernelS8 for SumsOf<'_, P, V> {
     #[inline(always)]
     fn run<S: SimdS8>(self, simd: S) {
         let tile = self.0;
-        let width = V * S::LANES;
-        let Some(pixels) = tile.count.checked_mul(P).filter(|&pixels| pixels > 0) else { return };
-        let fits = tile.start.len() >= width
-            && pixels.checked_mul(width).is_some_and(|len| len <= tile.sums.len())
-            && tile.reaches(pixels, S::INPUT_BYTES);
-        if !fits {
+        let room = tile.count.checked_mul(P * V * S::LANES);
+        let (Some((weights, start)), true) =
+            (tile.begin::<S, P, V>(simd), room.is_some_and(|room| room <= tile.sums.len()))
+        else {
             return;
-        }
-        let Some(weights) = tile.weights::<V>(S::LANES) else { return };
-        let mut start = [simd.parts(simd.splat(0)); V];
-        unrolled!(v < V {
-            // SAFETY: `start` has V · LANES values.
-            let sums = unsafe { simd.load_sums(tile.start.as_ptr().wrapping_add(v * S::LANES)) };
-            start[v] = simd.parts(sums);
-        });
+        };
         let mut input = tile.input.as_ptr();
         let mut sums = tile.sums.as_mut_ptr();
         for _ in 0..tile.count {
-            let acc: [[S::Parts; V]; P] = if S::GROUPS_AT_ONCE > 1 {
-                accumulate_groups(simd, &tile, input, weights, start)
-            } else {
-                accumulate(simd, &tile, input, &weights, start)
-            };
-            unrolled!(p < P {
-                unrolled!(v < V {
-                    let to = sums.wrapping_add((p * V + v) * S::LANES);
-                    // SAFETY: `sums` has `count` · P · V · LANES values.
-                    unsafe { simd.store_sums(to, simd.total(acc[p][v])) };
-                });
-            });
+            // SAFETY: `begin` checked what is read, and `sums` has `count` · P · V · LANES values.
+            unsafe { sums_at::<S, P, V>(simd, &tile, input, weights, start, sums) };
             input = input.wrapping_add(P * tile.step);
-            sums = sums.wrapping_add(P * width);
+            sums = sums.wrapping_add(P * V * S::LANES);
         }
     }
 }
 
+/// [`SumsOf`], each tile's sums made outputs at once: where registers and what the processor looks ahead suffice, it rescales
+/// the sums of one tile while it multiplies those of the next.
+pub(crate) struct OutputsOf<'a, S: SimdS8, const P: usize, const V: usize> {
+    /// Its `sums` are those of one tile.
+    pub(crate) tile: TileS8<'a>,
+    /// Rows of tiles.
+    pub(crate) rows: usize,
+    /// Input bytes from one row to the next.
+    pub(crate) row_step: usize,
+    pub(crate) channels: &'a Channels<S, V>,
+    /// From the first pixel's first channel on.
+    pub(crate) output: &'a mut [i8],
+    /// Channels of an output pixel.
+    pub(crate) pitch: usize,
+    /// Channels of a row of output pixels.
+    pub(crate) row_pitch: usize,
+}
+
+impl<S: SimdS8, const P: usize, const V: usize> KernelOn<S> for OutputsOf<'_, S, P, V> {
+    type Output = ();
+
+    /// Does nothing if a slice of the input is too short. What does not fit the output is left out.
+    #[inline(always)]
+    fn run_on(self, simd: S) {
+        let Self { tile, rows, row_step, channels, output, pitch, row_pitch } = self;
+        let last = rows.checked_sub(1).and_then(|before| before.checked_mul(row_step));
+        let last = last.filter(|&last| tile.reaches_from(last, tile.count * P, S::INPUT_BYTES));
+        let (Some((weights, start)), Some(_), true) =
+            (tile.begin::<S, P, V>(simd), last, P * V * S::LANES <= tile.sums.len())
+        else {
+            return;
+        };
+        for row in 0..rows {
+            let mut input = tile.input.as_ptr().wrapping_add(row * row_step);
+            let mut output = output.get_mut(row * row_pitch..).unwrap_or(&mut []);
+            for _ in 0..tile.count {
+                let sums = tile.sums.as_mut_ptr();
+                // SAFETY: `begin` and `reaches_from` checked what is read, and `sums` has P · V · LANES values.
+                unsafe { sums_at::<S, P, V>(simd, &tile, input, weights, start, sums) };
+                StoreS8 { channels, pixels: P, sums: tile.sums, output: &mut *output, pitch }
+                    .run_on(simd);
+                input = input.wrapping_add(P * tile.step);
+                let done = (P * pitch).min(output.len());
+                output = output.get_mut(done..).unwrap_or(&mut []);
+            }
+        }
+    }
+}
+
+/// The sums of a tile's P pixels from `input` on.
+///
+/// # Safety
+/// The tile has [begun](TileS8::begin) with these weights, `input` is the first of P of its pixels, and `sums` is valid for
+/// writing P · V · `LANES` values.
+#[inline(always)]
+unsafe fn sums_at<S: SimdS8, const P: usize, const V: usize>(
+    simd: S,
+    tile: &TileS8<'_>,
+    input: *const u8,
+    weights: [*const i8; V],
+    start: [S::Parts; V],
+    sums: *mut i32,
+) {
+    let acc: [[S::Parts; V]; P] = if S::GROUPS_AT_ONCE > 1 {
+        accumulate_groups(simd, tile, input, weights, start)
+    } else {
+        accumulate(simd, tile, input, &weights, start)
+    };
+    unrolled!(p < P {
+        unrolled!(v < V {
+            let to = sums.wrapping_add((p * V + v) * S::LANES);
+            // SAFETY: the caller vouches for the sums.
+            unsafe { simd.store_sums(to, simd.total(acc[p][v])) };
+        });
+    });
+}
+
 impl TileS8<'_> {
+    /// First weights of each vector, and what its sums start from; `None` if a slice that is read is too short for
+    /// `count` · P pixels, or there are none.
+    #[inline(always)]
+    fn begin<S: SimdS8, const P: usize, const V: usize>(
+        &self,
+        simd: S,
+    ) -> Option<([*const i8; V], [S::Parts; V])> {
+        let pixels = self.count.checked_mul(P).filter(|&pixels| pixels > 0)?;
+        if self.start.len() < V * S::LANES || !self.reaches(pixels, S::INPUT_BYTES) {
+            return None;
+        }
+        let weights = self.weights::<V>(S::LANES)?;
+        let mut start = [simd.parts(simd.splat(0)); V];
+        unrolled!(v < V {
+            // SAFETY: `start` has V · LANES values.
+            let sums = unsafe { simd.load_sums(self.start.as_ptr().wrapping_add(v * S::LANES)) };
+            start[v] = simd.parts(sums);
+        });
+        Some((weights, start))
+    }
+
     /// Whether every run of `pixels` pixels lies in the input.
     #[inline(always)]
     pub(super) fn reaches(&self, pixels: usize, input_bytes: usize) -> bool {
-        let last = (pixels - 1).checked_mul(self.step);
+        self.reaches_from(0, pixels, input_bytes)
+    }
+
+    /// [`reaches`](Self::reaches) for pixels from `start` on, a number of bytes.
+    #[inline(always)]
+    fn reaches_from(&self, start: usize, pixels: usize, input_bytes: usize) -> bool {
+        let last = pixels.saturating_sub(1).checked_mul(self.step);
         let end = last.and_then(|last| last.checked_add(self.runs.extent(input_bytes)?));
-        end.is_some_and(|end| end <= self.input.len())
+        end.and_then(|end| end.checked_add(start)).is_some_and(|end| end <= self.input.len())
     }
 
     /// First weights of each vector, its panel's length checked.

@@ -2,7 +2,7 @@
 //! panels of weights.
 
 use crate::arch::store_s8::{Channels, StoreS8};
-use crate::arch::tile_s8::{GroupRuns, SumsOf, TileS8};
+use crate::arch::tile_s8::{GroupRuns, OutputsOf, SumsOf, TileS8};
 use crate::simd_s8::SimdS8;
 use core::ops::Range;
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
@@ -145,6 +145,26 @@ impl BlockS8<'_> {
         let columns = self.grid.columns;
         let tiles = columns.div_ceil(largest).max(1);
         let (size, larger) = (columns / tiles, columns % tiles);
+        if S::STORES_EACH_TILE && !short {
+            let mut column = 0;
+            for (size, count) in [(size + 1, larger), (size, tiles - larger)] {
+                let tile = TileS8 {
+                    input: self.input.get(column * self.grid.column_step..).unwrap_or(&[]),
+                    step: self.grid.column_step,
+                    count: if size > 0 { count } else { 0 },
+                    runs: self.runs,
+                    panels,
+                    lane,
+                    start: &start.0,
+                    sums: &mut *sums,
+                };
+                let at = column * self.pitch + channels.start;
+                let output = self.output.get_mut(at..).unwrap_or(&mut []);
+                self.grid.outputs::<S, V>(simd, size, tile, &finish, output, self.pitch);
+                column += size * count;
+            }
+            return;
+        }
         for row in 0..self.grid.rows {
             let mut column = 0;
             for (size, count) in [(size + 1, larger), (size, tiles - larger)] {
@@ -211,10 +231,16 @@ pub(crate) fn starts<S: SimdS8>(
         let sums = panel.get(..GROUP_BYTES).unwrap_or(&[]).as_chunks::<GROUP>().0;
         let sums = sums.get(lane..).unwrap_or(&[]);
         let len = sums.len().min(bias.len()).min(start.len());
-        for ((to, sum), bias) in start.iter_mut().zip(sums).zip(bias) {
-            let [a, b, c, d] = *sum;
-            let sum = i32::from_le_bytes([a as u8, b as u8, c as u8, d as u8]);
-            *to = bias.wrapping_sub(offset.wrapping_mul(sum));
+        // A whole panel, without counting.
+        let whole = start.first_chunk_mut::<PANEL>().zip(sums.first_chunk::<PANEL>());
+        if let Some(((start, sums), bias)) = whole.zip(bias.first_chunk::<PANEL>()) {
+            for ((to, &sum), &bias) in start.iter_mut().zip(sums).zip(bias) {
+                *to = bias.wrapping_sub(offset.wrapping_mul(panel_sum(sum)));
+            }
+        } else {
+            for ((to, &sum), &bias) in start.iter_mut().zip(sums).zip(bias) {
+                *to = bias.wrapping_sub(offset.wrapping_mul(panel_sum(sum)));
+            }
         }
         bias = bias.get(len..).unwrap_or(&[]);
         start = start.get_mut(len..).unwrap_or(&mut []);
@@ -225,18 +251,61 @@ pub(crate) fn starts<S: SimdS8>(
     }
 }
 
+/// One of the sums in front of a panel.
+#[inline(always)]
+const fn panel_sum([a, b, c, d]: [i8; GROUP]) -> i32 {
+    i32::from_le_bytes([a as u8, b as u8, c as u8, d as u8])
+}
+
+/// `body` with the constant `$p` equal to `pixels`, one of the sizes of tiles.
+macro_rules! tile_of {
+    ($p:ident = $pixels:expr, $body:expr) => {
+        tile_of!($p = $pixels, $body, 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
+    };
+    ($p:ident = $pixels:expr, $body:expr, $($size:literal)+) => {
+        match $pixels {
+            $($size if const { $size <= S::TILE_PIXELS[if V == 4 { 2 } else { V - 1 }] } => {
+                const $p: usize = $size;
+                $body
+            })+
+            pixels => debug_assert!(false, "no tile of {pixels} pixels"),
+        }
+    };
+}
+
 /// Runs tiles of `pixels` pixels.
 #[inline(always)]
 fn sums_of<S: SimdS8, const V: usize>(simd: S, pixels: usize, tile: TileS8<'_>) {
-    macro_rules! sizes {
-        ($($p:literal)+) => {
-            match pixels {
-                $($p if const { $p <= S::TILE_PIXELS[if V == 4 { 2 } else { V - 1 }] } => {
-                    simd.call(SumsOf::<$p, V>(tile));
-                })+
-                _ => debug_assert!(false, "no tile of {pixels} pixels"),
-            }
-        };
+    tile_of!(P = pixels, simd.call(SumsOf::<P, V>(tile)));
+}
+
+impl PixelGrid {
+    /// Runs tiles of `pixels` pixels, `tile` being the first row of them, and stores their outputs.
+    #[inline(always)]
+    fn outputs<S: SimdS8, const V: usize>(
+        self,
+        simd: S,
+        pixels: usize,
+        tile: TileS8<'_>,
+        channels: &Channels<S, V>,
+        output: &mut [i8],
+        pitch: usize,
+    ) {
+        if tile.count == 0 {
+            return;
+        }
+        let (rows, row_step, row_pitch) = (self.rows, self.row_step, self.columns * pitch);
+        tile_of!(
+            P = pixels,
+            simd.call(OutputsOf::<S, P, V> {
+                tile,
+                rows,
+                row_step,
+                channels,
+                output,
+                pitch,
+                row_pitch
+            })
+        );
     }
-    sizes!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
 }

@@ -3,6 +3,7 @@
 use crate::harness::*;
 use netkit_core::op::Dense;
 use netkit_core::pack::{pack_dense_s8, packed_dense_s8_len};
+use netkit_core::quant::{Multiplier, OutputStage};
 use netkit_kernels::{FilterForm, FilterS8, Kernels, reference, workspace};
 
 /// One layer, both forms of the filter, equal to the reference.
@@ -106,6 +107,64 @@ fn random_layers_equal_the_reference() {
                 out_features: 1 + random.below(90),
             };
             check(kernels, dense, random.below(64), random.next());
+        }
+    });
+}
+
+/// Sums at, and next to, what either rounding of requantization divides in the middle, up to the largest that are rescaled
+/// the short way.
+#[test]
+fn every_tie_is_rounded_as_defined() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(6);
+        for shift in -31..=2 {
+            for (low, zero_point) in [(-128, -128), (-128, 5), (5, 5), (-3, 5), (127, 127)] {
+                let dense = Dense { rows: 1, in_features: 1, out_features: 256 };
+                let multiplier = |random: &mut Random| match random.below(4) {
+                    0 => 1 << 30,
+                    1 => 3 << 29,
+                    2 => i32::MAX,
+                    _ => (1 << 30) + random.below(1 << 30) as i32,
+                };
+                let multipliers: Vec<_> = (0..dense.out_features)
+                    .map(|_| Multiplier { multiplier: multiplier(random), shift })
+                    .collect();
+                let largest = (1 << 29) - 4 * 255 * 128;
+                let bias: Vec<_> = multipliers
+                    .iter()
+                    .map(|multiplier| {
+                        let halves = (random.below(600) as f64 - 300.0) / 2.0;
+                        let factor = f64::from(multiplier.multiplier) * 2f64.powi(shift - 31);
+                        let sum = (halves / factor).clamp(-f64::from(largest), f64::from(largest));
+                        sum as i32 + random.below(5) as i32 - 2
+                    })
+                    .map(|sum| sum.clamp(2 - largest, largest - 2))
+                    .collect();
+                let layer = Layer {
+                    input_zero_point: 3,
+                    bias,
+                    multipliers,
+                    stage: OutputStage { zero_point, low, high: 127 },
+                };
+                let (input, weights) = ([3], vec![0; dense.out_features]);
+                let mut expected = vec![0; dense.out_features];
+                reference::dense_s8(&dense, &input, &weights, layer.reference(), &mut expected);
+                let mut output = vec![0; dense.out_features];
+                let filter = FilterS8::File(&weights);
+                let mut scratch = Scratch::new(workspace::dense_s8(&dense, filter.form()));
+                kernels.dense_s8(
+                    &dense,
+                    &input,
+                    layer.input_zero_point,
+                    filter,
+                    &layer.bias,
+                    &layer.multipliers,
+                    layer.stage,
+                    &mut output,
+                    scratch.get(),
+                );
+                assert_eq!(output, expected, "{} shift {shift}", kernels.isa().name());
+            }
         }
     });
 }

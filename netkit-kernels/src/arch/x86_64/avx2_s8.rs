@@ -109,6 +109,20 @@ fn rescale_moderate(sums: __m256i, scales: &Scales) -> __m256i {
     _mm256_srav_epi32(high, scales.right)
 }
 
+/// [`rescale_moderate`] where it is positive, and elsewhere what is not.
+///
+/// There both steps are `⌊(p + 2^30 + 2^(30 + r)) / 2^(31 + r)⌋`. The choice of the high half is 32 of the shift.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn rescale_positive(sums: __m256i, scales: &Scales) -> __m256i {
+    let even = multiply(sums, scales.multiplier[0]);
+    let odd = multiply(_mm256_srli_epi64::<32>(sums), scales.multiplier[1]);
+    let even = _mm256_srli_epi64::<32>(_mm256_add_epi64(even, scales.halves[0]));
+    let odd = _mm256_add_epi64(odd, scales.halves[1]);
+    let high = _mm256_blend_epi32::<0b1010_1010>(even, odd);
+    _mm256_srav_epi32(high, _mm256_sub_epi32(scales.right, _mm256_set1_epi32(1)))
+}
+
 #[target_feature(enable = "avx2")]
 #[inline]
 fn narrow(sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
@@ -285,6 +299,7 @@ macro_rules! avx2_s8 {
             type Outputs = __m256i;
 
             const LANES: usize = 8;
+            const RESCALES_POSITIVE: bool = true;
 
             $($own)*
 
@@ -356,6 +371,19 @@ macro_rules! avx2_s8 {
                     // SAFETY: the token proves AVX2.
                     unsafe { rescale(sums, scales) }
                 }
+            }
+
+            #[inline(always)]
+            fn rescale_positive(self, sums: __m256i, scales: &Scales) -> __m256i {
+                // SAFETY: the token proves AVX2.
+                unsafe { rescale_positive(sums, scales) }
+            }
+
+            /// Halves, which are multiples of 2 here, without multiplying.
+            #[inline(always)]
+            fn half(self, sums: __m256i, _scales: &Scales) -> __m256i {
+                // SAFETY: the token proves AVX2.
+                unsafe { _mm256_srai_epi32::<1>(sums) }
             }
 
             #[inline(always)]
@@ -508,13 +536,6 @@ avx2_s8! { Avx2, "avx2,fma",
         } else {
             layer.by_tiles(self);
         }
-    }
-
-    /// Halves, which are multiples of 2 here, without multiplying.
-    #[inline(always)]
-    fn half(self, sums: __m256i, _scales: &Scales) -> __m256i {
-        // SAFETY: the token proves AVX2.
-        unsafe { _mm256_srai_epi32::<1>(sums) }
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@ pub(crate) struct Scales {
     right: __m512i,
     /// Of even and odd lanes apart: products have 64 bits.
     multiplier: [__m512i; 2],
-    /// Half of what each of the two right shifts drops, likewise: 2^30 + 2^(30 + right).
+    /// Half of what each of the two right shifts drops, likewise: 2^30 + 2^(30 + right). Of moderate multipliers.
     halves: [__m512i; 2],
 }
 
@@ -69,22 +69,17 @@ fn multiply(a: __m512i, b: __m512i) -> __m512i {
     product
 }
 
-/// Bits 31 to 62 of the products of even and odd lanes after `addends` are added to them.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn high_halves(sums: __m512i, scales: &Scales, addends: [__m512i; 2]) -> __m512i {
-    let even = multiply(sums, scales.multiplier[0]);
-    let odd = multiply(_mm512_srli_epi64::<32>(sums), scales.multiplier[1]);
-    let even = _mm512_srli_epi64::<31>(_mm512_add_epi64(even, addends[0]));
-    let odd = _mm512_add_epi64(odd, addends[1]);
-    _mm512_mask_blend_epi32(0xaaaa, even, _mm512_add_epi64(odd, odd))
-}
-
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn rescale(sums: __m512i, scales: &Scales) -> __m512i {
     let sums = _mm512_sllv_epi32(sums, scales.left);
-    let high = high_halves(sums, scales, [_mm512_set1_epi64(1 << 30); 2]);
+    let half = _mm512_set1_epi64(1 << 30);
+    let even = multiply(sums, scales.multiplier[0]);
+    let odd = multiply(_mm512_srli_epi64::<32>(sums), scales.multiplier[1]);
+    // Bits 31 to 62. The left shift may have filled the sums, so they cannot be doubled first.
+    let even = _mm512_srli_epi64::<31>(_mm512_add_epi64(even, half));
+    let odd = _mm512_add_epi64(odd, half);
+    let high = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_add_epi64(odd, odd));
     // The rounding right shift: up if more than half is dropped, of a negative number half or more.
     let one = _mm512_set1_epi32(1);
     let mask = _mm512_sub_epi32(_mm512_sllv_epi32(one, scales.right), one);
@@ -96,17 +91,59 @@ fn rescale(sums: __m512i, scales: &Scales) -> __m512i {
     _mm512_mask_add_epi32(shifted, up, shifted, one)
 }
 
+/// The high halves of two vectors of 64-bit lanes: of the first in even lanes, of the second in odd ones.
+///
+/// As assembly: the compiler makes two shuffles of it, of which the processor does half as many at a time.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn merge_high_halves(even: __m512i, odd: __m512i) -> __m512i {
+    let mut merged = odd;
+    // SAFETY: computes its output from its inputs; the features are those of this function.
+    unsafe {
+        asm!(
+            "vmovshdup {merged}{{{lanes}}}, {even}",
+            merged = inout(zmm_reg) merged,
+            even = in(zmm_reg) even,
+            lanes = in(kreg) 0x5555u16,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    merged
+}
+
 /// See [`moderate`](crate::simd_s8::moderate).
 ///
 /// With `h = ⌊(p + 2^30) / 2^31⌋` for the product `p` and `r ≥ 1` the second step is
-/// `⌊(h + 2^(r−1) − [h < 0]) / 2^r⌋`. The first addition joins that of the first step. `[p < 0]` may
-/// stand for `[h < 0]`: they differ only where `h = 0`, which stays 0 either way.
+/// `⌊(h + 2^(r−1) − [h < 0]) / 2^r⌋`. All that is added is a multiple of 2^30, so both steps are
+/// `⌊(q + 1 + 2^r − 2 [h < 0]) / 2^(r+1)⌋` with `q = ⌊p / 2^30⌋`, the high half of 4 `p`. `[p < 0]` may stand for
+/// `[h < 0]`: they differ only where `h = 0`, which stays 0 either way.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn rescale_moderate(sums: __m512i, scales: &Scales) -> __m512i {
-    let high = high_halves(sums, scales, scales.halves);
-    let high = _mm512_add_epi32(high, _mm512_srai_epi32::<31>(sums));
-    _mm512_srav_epi32(high, scales.right)
+    let one = _mm512_set1_epi32(1);
+    let not_negative = _mm512_add_epi32(one, _mm512_sllv_epi32(one, scales.right));
+    let negative = _mm512_sub_epi32(not_negative, _mm512_set1_epi32(2));
+    let right = _mm512_add_epi32(scales.right, one);
+    let fourfold = _mm512_slli_epi32::<2>(sums);
+    let even = multiply(fourfold, scales.multiplier[0]);
+    let odd = multiply(_mm512_srli_epi64::<32>(fourfold), scales.multiplier[1]);
+    let sign = _mm512_srai_epi32::<31>(sums);
+    let addend = _mm512_ternarylogic_epi32::<0xca>(sign, negative, not_negative);
+    _mm512_srav_epi32(_mm512_add_epi32(merge_high_halves(even, odd), addend), right)
+}
+
+/// [`rescale_moderate`] where it is positive, and elsewhere what is not.
+///
+/// There both steps are `⌊(p + 2^30 + 2^(30 + r)) / 2^(31 + r)⌋`. The choice of the high half is 32 of the shift.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn rescale_positive(sums: __m512i, scales: &Scales) -> __m512i {
+    let even = multiply(sums, scales.multiplier[0]);
+    let odd = multiply(_mm512_srli_epi64::<32>(sums), scales.multiplier[1]);
+    let even = _mm512_add_epi64(even, scales.halves[0]);
+    let odd = _mm512_add_epi64(odd, scales.halves[1]);
+    let right = _mm512_sub_epi32(scales.right, _mm512_set1_epi32(1));
+    _mm512_srav_epi32(merge_high_halves(even, odd), right)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
@@ -195,8 +232,12 @@ macro_rules! avx512_s8 {
             type Outputs = __m512i;
 
             const LANES: usize = 16;
-            const TILE_PIXELS: [usize; 3] = [14, 14, 6];
+            // Registers would hold the sums of 14, 14 and 6. Those of smaller tiles take no longer, and more of their
+            // rescaling happens beside the next tile's products.
+            const TILE_PIXELS: [usize; 3] = [14, 8, 4];
+            const STORES_EACH_TILE: bool = true;
             const DEPTHWISE_PIXELS: usize = 8;
+            const RESCALES_POSITIVE: bool = true;
 
             #[inline(always)]
             fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output {
@@ -308,6 +349,19 @@ macro_rules! avx512_s8 {
                     // SAFETY: the token proves AVX-512.
                     unsafe { rescale(sums, scales) }
                 }
+            }
+
+            #[inline(always)]
+            fn rescale_positive(self, sums: __m512i, scales: &Scales) -> __m512i {
+                // SAFETY: the token proves AVX-512.
+                unsafe { rescale_positive(sums, scales) }
+            }
+
+            /// Halves, which are multiples of 2 here, without multiplying.
+            #[inline(always)]
+            fn half(self, sums: __m512i, _scales: &Scales) -> __m512i {
+                // SAFETY: the token proves AVX-512.
+                unsafe { _mm512_srai_epi32::<1>(sums) }
             }
 
             #[inline(always)]
