@@ -2,6 +2,7 @@
 
 use crate::simd::{Kernel, Simd};
 use netkit_core::op::PerChannel;
+use netkit_core::pack::PANEL;
 
 /// `(x − mean) / √(variance + ε) · gamma[c] + beta[c]` over the channels of each pixel.
 pub(crate) struct LayerNormF32<'a> {
@@ -20,26 +21,74 @@ impl Kernel for LayerNormF32<'_> {
     fn run<S: Simd>(self, simd: S) {
         let channels = self.shape.channels.max(1);
         let count = channels as f32;
-        let pixels = self.input.chunks_exact(channels);
-        for (x, y) in pixels.zip(self.output.chunks_exact_mut(channels)) {
-            let (whole, tail) = x.split_at(channels - channels % S::LANES);
-            let mut lanes = simd.splat(0.0);
-            for chunk in whole.chunks_exact(S::LANES) {
-                lanes = simd.add(lanes, simd.load(chunk));
+        // 1 where the last vector has a channel.
+        let ones = [1.0; PANEL];
+        let present = simd.load(ones.get(..channels % S::LANES).unwrap_or(&ones));
+        let blocks = self.input.chunks(BLOCK * channels);
+        for (input, output) in blocks.zip(self.output.chunks_mut(BLOCK * channels)) {
+            // One pass after the other: within each, no pixel waits for another.
+            let groups = input.chunks(PIXELS * channels);
+            let mut means = [0.0; BLOCK];
+            for (group, means) in groups.clone().zip(means.chunks_exact_mut(PIXELS)) {
+                let mut lanes = [simd.splat(0.0); PIXELS];
+                each_vector::<S>(group, channels, |p, x, _| {
+                    lanes[p] = simd.add(lanes[p], simd.load(x));
+                });
+                means.copy_from_slice(&simd.reduce_sums(lanes).map(|sum| sum / count));
             }
-            let mean = (simd.reduce_sum(lanes) + tail.iter().sum::<f32>()) / count;
             // A second pass: the sum of squares minus the square of the sum would cancel.
-            let mut lanes = simd.splat(0.0);
-            for chunk in whole.chunks_exact(S::LANES) {
-                let deviation = simd.sub(simd.load(chunk), simd.splat(mean));
-                lanes = simd.mul_add(deviation, deviation, lanes);
+            let mut factors = [0.0; BLOCK];
+            let constants = means.chunks_exact(PIXELS).zip(factors.chunks_exact_mut(PIXELS));
+            for (group, (means, variances)) in groups.zip(constants) {
+                let mut lanes = [simd.splat(0.0); PIXELS];
+                each_vector::<S>(group, channels, |p, x, whole| {
+                    let mut deviation = simd.sub(simd.load(x), simd.splat(means[p]));
+                    if !whole {
+                        deviation = simd.mul(deviation, present);
+                    }
+                    lanes[p] = simd.mul_add(deviation, deviation, lanes[p]);
+                });
+                variances.copy_from_slice(&simd.reduce_sums(lanes).map(|sum| sum / count));
             }
-            let squares: f32 = tail.iter().map(|x| (x - mean) * (x - mean)).sum();
-            let variance = (simd.reduce_sum(lanes) + squares) / count;
-            let deviation = simd.sqrt(simd.splat(variance + self.epsilon));
-            let factor = simd.div(simd.splat(1.0), deviation);
-            let normal = Some((simd.splat(mean), factor));
-            affine(simd, normal, x, self.gamma, self.beta, y);
+            for factors in factors.chunks_exact_mut(S::LANES) {
+                let variances = simd.add(simd.load(factors), simd.splat(self.epsilon));
+                simd.store(factors, simd.div(simd.splat(1.0), simd.sqrt(variances)));
+            }
+            let pixels = input.chunks_exact(channels).zip(output.chunks_exact_mut(channels));
+            for ((x, y), (mean, factor)) in pixels.zip(means.into_iter().zip(factors)) {
+                let normal = Some((simd.splat(mean), simd.splat(factor)));
+                affine(simd, normal, x, self.gamma, self.beta, y);
+            }
+        }
+    }
+}
+
+/// Pixels normalised together: their roots are taken at once.
+const BLOCK: usize = PANEL;
+
+/// Pixels whose sums are reduced at once.
+const PIXELS: usize = 4;
+
+/// Calls `f` with each vector of up to four pixels: the pixel's number, the vector, whether it is a whole one. Pixels past
+/// the last repeat it.
+#[inline(always)]
+fn each_vector<S: Simd>(pixels: &[f32], channels: usize, mut f: impl FnMut(usize, &[f32], bool)) {
+    let last = pixels.len().saturating_sub(channels);
+    let pixel = |p: usize| {
+        let start = (p * channels).min(last);
+        pixels.get(start..start + channels).unwrap_or(&[]).chunks_exact(S::LANES)
+    };
+    let (a, b, c, d) = (pixel(0), pixel(1), pixel(2), pixel(3));
+    let tails = [a.remainder(), b.remainder(), c.remainder(), d.remainder()];
+    for (((a, b), c), d) in a.zip(b).zip(c).zip(d) {
+        f(0, a, true);
+        f(1, b, true);
+        f(2, c, true);
+        f(3, d, true);
+    }
+    if let [[_, ..], ..] = tails {
+        for (p, tail) in tails.into_iter().enumerate() {
+            f(p, tail, false);
         }
     }
 }
@@ -101,30 +150,24 @@ impl Kernel for GlobalResponseNormF32<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
+    fn run<S: Simd>(mut self, simd: S) {
         let channels = self.shape.channels.max(1);
-        self.factors.fill(0.0);
-        for pixel in self.input.chunks_exact(channels) {
-            let rest = channels - channels % S::LANES;
-            let (sums, last_sums) = self.factors.split_at_mut(rest.min(self.factors.len()));
-            let (whole, last) = pixel.split_at(rest);
-            for (sum, x) in sums.chunks_exact_mut(S::LANES).zip(whole.chunks_exact(S::LANES)) {
-                let x = simd.load(x);
-                let total = simd.mul_add(x, x, simd.load(sum));
-                simd.store(sum, total);
-            }
-            if !last.is_empty() {
-                let x = simd.load(last);
-                let total = simd.mul_add(x, x, simd.load(last_sums));
-                simd.store(last_sums, total);
-            }
+        let mut first = 0;
+        while first + VECTORS * S::LANES <= channels {
+            self.squares::<S, VECTORS>(simd, first);
+            first += VECTORS * S::LANES;
         }
-        let mut total = 0.0;
+        while first < channels {
+            self.squares::<S, 1>(simd, first);
+            first += S::LANES;
+        }
+        let mut lanes = simd.splat(0.0);
         for factors in self.factors.chunks_mut(S::LANES) {
             let roots = simd.sqrt(simd.load(factors));
             simd.store(factors, roots);
-            total += factors.iter().sum::<f32>();
+            lanes = simd.add(lanes, roots);
         }
+        let total = simd.reduce_sum(lanes);
         // y = x · (gamma · N + 1) + beta
         let scale = 1.0 / (total / channels as f32 + self.epsilon);
         for (factor, gamma) in self.factors.iter_mut().zip(self.gamma) {
@@ -133,6 +176,35 @@ impl Kernel for GlobalResponseNormF32<'_> {
         let pixels = self.input.chunks_exact(channels);
         for (x, y) in pixels.zip(self.output.chunks_exact_mut(channels)) {
             affine(simd, None, x, self.factors, self.beta, y);
+        }
+    }
+}
+
+/// Vectors of channels whose sums pass over the pixels together.
+const VECTORS: usize = 5;
+
+impl GlobalResponseNormF32<'_> {
+    /// Sums of squares of `V` vectors of channels from `first` on; with one vector, of as many channels as there are.
+    #[inline(always)]
+    fn squares<S: Simd, const V: usize>(&mut self, simd: S, first: usize) {
+        let channels = self.shape.channels.max(1);
+        let end = (first + V * S::LANES).min(channels);
+        let mut sums = [simd.splat(0.0); V];
+        for pixel in self.input.chunks_exact(channels) {
+            let pixel = pixel.get(first..end).unwrap_or(&[]);
+            if let [sum] = sums.as_mut_slice() {
+                let x = simd.load(pixel);
+                *sum = simd.mul_add(x, x, *sum);
+                continue;
+            }
+            for (sum, x) in sums.iter_mut().zip(pixel.chunks_exact(S::LANES)) {
+                let x = simd.load(x);
+                *sum = simd.mul_add(x, x, *sum);
+            }
+        }
+        let factors = self.factors.get_mut(first..end).unwrap_or(&mut []);
+        for (sum, factors) in sums.into_iter().zip(factors.chunks_mut(S::LANES)) {
+            simd.store(factors, sum);
         }
     }
 }
