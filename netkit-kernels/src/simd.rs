@@ -13,6 +13,9 @@ pub(crate) trait Kernel {
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
+/// `1.5 · 2^23`: added to a float of moderate size it leaves the nearest integer in the low bits.
+pub(crate) const ROUND: f32 = 12_582_912.0;
+
 /// Float vectors of one instruction set. Implemented by the tokens of [`isa`](crate::isa).
 ///
 /// Comparisons are those of IEEE 754: false if a side is NaN. `max` and `min` are defined by them, on
@@ -144,6 +147,23 @@ pub(crate) trait Simd: Copy {
     ) -> Self::Vector;
     /// `2^n` for `t = 1.5 · 2^23 + n`, `n` in −126..=127: the exponent taken from the low bits of `t`.
     fn power_of_two(self, t: Self::Vector) -> Self::Vector;
+    /// The nearest integer `n` and what is left of `x`, exactly, which is at most 1/2. Where `2^x` is not a float, `x` may be
+    /// taken for a number that is about as far off.
+    #[inline(always)]
+    fn split_integer(self, x: Self::Vector) -> (Self::Vector, Self::Vector) {
+        // The bounds are where `scale` has its own.
+        let x = self.min(self.splat(128.5), self.max(self.splat(-125.0), x));
+        let n = self.sub(self.add(x, self.splat(ROUND)), self.splat(ROUND));
+        (self.sub(x, n), n)
+    }
+    /// `x · 2^n`, `n` an integer in −125..=128 or what [`split_integer`](Self::split_integer) gives: infinite where the
+    /// product is.
+    #[inline(always)]
+    fn scale(self, x: Self::Vector, n: Self::Vector) -> Self::Vector {
+        // In two steps: n = 128 has no float of its own.
+        let half = self.power_of_two(self.add(n, self.splat(ROUND - 1.0)));
+        self.mul(self.mul(x, half), self.splat(2.0))
+    }
     /// Sum of all lanes, halves added to halves.
     fn reduce_sum(self, vector: Self::Vector) -> f32;
     /// Sum of all lanes of each of four vectors, halves added to halves, whose order the set may choose.

@@ -1,7 +1,7 @@
 //! Element-wise functions on vectors, from polynomials of our own: no `std`, no `libm`, the same on
 //! every platform up to the last places that fused multiply-add changes.
 
-use crate::simd::Simd;
+use crate::simd::{ROUND, Simd};
 use netkit_core::op::Activation;
 
 /// Whether an activation is a comparison or two, cheap enough to be part of every register tile.
@@ -43,8 +43,6 @@ pub(crate) fn apply_simple<S: Simd>(simd: S, activation: Activation, x: S::Vecto
 const EXP_MIN: f32 = -86.98;
 /// Above this, `e^x` is infinite.
 const EXP_MAX: f32 = 88.722_84;
-/// `1.5 · 2^23`: added to a float of moderate size it leaves the nearest integer in the low bits.
-const ROUND: f32 = 12_582_912.0;
 
 /// `e^x`, within 2 ULP for results of at least `2^−125`; smaller ones are 0. NaN stays NaN.
 #[inline(always)]
@@ -69,15 +67,28 @@ fn exp_beside_one<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     for &coefficient in &EXP_POLYNOMIAL[1..] {
         p = simd.mul_add(p, r, simd.splat(coefficient));
     }
-    // 2^n in two steps: n = 128 has no float of its own.
-    let scale = simd.power_of_two(simd.sub(t, simd.splat(1.0)));
-    simd.mul(simd.mul(p, scale), simd.splat(2.0))
+    simd.scale(p, n)
+}
+
+/// `2^x` for where 1 is added to it, as [`exp_beside_one`].
+#[inline(always)]
+fn exp2_beside_one<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    let (r, n) = simd.split_integer(x);
+    let mut p = simd.splat(EXP2_POLYNOMIAL[0]);
+    for &coefficient in &EXP2_POLYNOMIAL[1..] {
+        p = simd.mul_add(p, r, simd.splat(coefficient));
+    }
+    simd.scale(p, n)
 }
 
 /// `e^r` on |r| ≤ ln 2 / 2, highest power first: minimax for the relative error (3.2e-9 before rounding
 /// the coefficients), the last two held at 1.
 const EXP_POLYNOMIAL: [f32; 7] =
     [0.001_395_049_2, 0.008_368_889, 0.041_666_206, 0.166_665_18, 0.5, 1.0, 1.0];
+
+/// `2^r` on |r| ≤ 1/2, highest power first: minimax for the relative error (1.6e-8 with the coefficients rounded).
+const EXP2_POLYNOMIAL: [f32; 7] =
+    [1.534_581_2e-4, 1.339_993_1e-3, 9.618_489e-3, 5.550_328_6e-2, 0.240_226_46, 0.693_147_2, 1.0];
 
 /// `1 / (1 + e^−x)`
 #[inline(always)]
@@ -96,14 +107,12 @@ pub(crate) fn silu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
 /// is the same and loses nothing where the sum cancels.
 #[inline(always)]
 pub(crate) fn gelu<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
-    const MINUS_TWICE_SQRT_2_OVER_PI: f32 = -2.0 * 0.797_884_6;
+    // To the base 2: its logarithm needs no product to be reduced.
+    const FACTOR: f64 = -2.0 * 0.797_884_56 * core::f64::consts::LOG2_E;
     let square = simd.mul(x, x);
-    let factor = simd.mul_add(
-        square,
-        simd.splat(MINUS_TWICE_SQRT_2_OVER_PI * 0.044_715),
-        simd.splat(MINUS_TWICE_SQRT_2_OVER_PI),
-    );
-    simd.div(x, simd.add(simd.splat(1.0), exp_beside_one(simd, simd.mul(x, factor))))
+    let factor =
+        simd.mul_add(square, simd.splat((FACTOR * 0.044_715) as f32), simd.splat(FACTOR as f32));
+    simd.div(x, simd.add(simd.splat(1.0), exp2_beside_one(simd, simd.mul(x, factor))))
 }
 
 /// Hyperbolic tangent.

@@ -246,6 +246,23 @@ impl Simd for Avx512 {
         unsafe { _mm512_castsi512_ps(sum) }
     }
 
+    // Neither needs bounds: the fraction of an infinity is 0, and `scale` saturates.
+    #[inline(always)]
+    fn split_integer(self, x: Self::Vector) -> (Self::Vector, Self::Vector) {
+        const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        // SAFETY: the token proves AVX-512.
+        let fraction = unsafe { _mm512_reduce_ps::<NEAREST>(x) };
+        // SAFETY: the token proves AVX-512.
+        let integer = unsafe { _mm512_roundscale_ps::<NEAREST>(x) };
+        (fraction, integer)
+    }
+
+    #[inline(always)]
+    fn scale(self, x: Self::Vector, n: Self::Vector) -> Self::Vector {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_scalef_ps(x, n) }
+    }
+
     #[inline(always)]
     fn reduce_sum(self, vector: Self::Vector) -> f32 {
         // SAFETY: the token proves AVX-512.
