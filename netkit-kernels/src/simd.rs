@@ -27,8 +27,8 @@ pub(crate) trait Simd: Copy {
     /// Floats in a vector: a power of two, at most [`PANEL`](netkit_core::pack::PANEL).
     const LANES: usize;
 
-    /// Pixels of the largest register tile of the convolution with one vector of channels, with two,
-    /// and with four (0 where the registers do not suffice).
+    /// Pixels of the largest register tile of the convolution with one vector of channels, with two, and with three (0
+    /// where one and two are as good).
     const TILE_PIXELS: [usize; 3];
 
     /// Pixels of the largest register tile of the depthwise convolution, with two vectors of channels: at
@@ -69,6 +69,26 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `to` is valid for writing `LANES` floats.
     unsafe fn store_pointer(self, to: *mut f32, vector: Self::Vector);
+
+    /// The first `lanes` elements at `from`, 0 in the other lanes.
+    ///
+    /// # Safety
+    /// `from` is valid for reading so many floats, which are at most `LANES`.
+    #[inline(always)]
+    unsafe fn load_part(self, from: *const f32, lanes: usize) -> Self::Vector {
+        // SAFETY: the caller vouches for the floats.
+        self.load(unsafe { core::slice::from_raw_parts(from, lanes) })
+    }
+
+    /// The first `lanes` elements to `to`.
+    ///
+    /// # Safety
+    /// `to` is valid for writing so many floats, which are at most `LANES`.
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, lanes: usize, vector: Self::Vector) {
+        // SAFETY: the caller vouches for the floats.
+        self.store(unsafe { core::slice::from_raw_parts_mut(to, lanes) }, vector);
+    }
 
     /// Asks for the cache line at `from`, to be in the second-level cache or nearer when it is wanted. A hint: nothing is
     /// read, and nothing need be there.

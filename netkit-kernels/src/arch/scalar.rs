@@ -14,7 +14,7 @@ impl Simd for Scalar {
     type Vector = [f32; LANES];
 
     const LANES: usize = LANES;
-    const TILE_PIXELS: [usize; 3] = [4, 4, 2];
+    const TILE_PIXELS: [usize; 3] = [4, 4, 0];
     const DEPTHWISE_PIXELS: usize = 2;
     const READS_FILE_ORDER: bool = true;
 

@@ -115,17 +115,14 @@ pub(crate) const STEPS: usize = 8;
 const UNROLLED_PIXELS: usize = 4;
 
 /// Floats of the widest tile's channels.
-const WIDTH: usize = 2 * PANEL;
-
-/// Floats of a tile that is not a whole number of vectors wide.
-const BUFFER: usize = 14 * 2 * PANEL;
+const WIDTH: usize = 3 * PANEL;
 
 impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, '_, P, V, LISTED> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        const { assert!(P * V * S::LANES <= BUFFER && V * S::LANES <= WIDTH) };
+        const { assert!(V * S::LANES <= WIDTH) };
         let t = self.0;
         if !is_sound::<S, V>(t) {
             return;
@@ -142,7 +139,8 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
             }
         }
         let list = list.get(..t.depth.len()).unwrap_or(&list);
-        let whole = t.channels.len() == V * S::LANES;
+        // Channels of the last vector.
+        let last = t.channels.len().saturating_sub((V - 1) * S::LANES);
         let mut bias = [0.0f32; WIDTH];
         if let Start::Bias(from) = t.start {
             for (to, &from) in bias.iter_mut().zip(from).take(t.channels.len()) {
@@ -190,33 +188,29 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
             let mut sums = match start {
                 // SAFETY: the array is as wide as V vectors (asserted above).
                 Start::Bias(_) => unsafe { load_tile::<S, P, V>(simd, bias.as_ptr(), 0) },
-                Start::Output if whole => {
+                Start::Output => {
                     let from = output.cast_const().wrapping_add(first);
-                    // SAFETY: `is_sound` checked that the output reaches to the last pixel's last channel.
-                    unsafe { load_tile::<S, P, V>(simd, from, channel_pitch) }
+                    // SAFETY: `is_sound` checked that the output reaches to the last pixel's last channel, and that the
+                    // tile's channels end in its last vector.
+                    unsafe { load_channels::<S, P, V>(simd, from, channel_pitch, last) }
                 }
-                Start::Output => load_part::<S, P, V>(simd, t, first),
             };
             if LISTED {
                 accumulate_listed::<S, P, V>(simd, &depth, &pixels, list, &mut sums);
             } else {
                 accumulate::<S, P, V>(simd, &depth, &pixels, next, &mut asked, &mut sums);
             }
-            if let Finish::Activate(Some(residual), _) = finish
-                && whole
-            {
+            if let Finish::Activate(Some(residual), _) = finish {
                 let from = residual.as_ptr().wrapping_add(first);
                 // SAFETY: `is_sound` checked that the residual is as long as the output.
-                let added = unsafe { load_tile::<S, P, V>(simd, from, channel_pitch) };
+                let added = unsafe { load_channels::<S, P, V>(simd, from, channel_pitch, last) };
                 for (sums, added) in sums.iter_mut().zip(added) {
                     for (sum, added) in sums.iter_mut().zip(added) {
                         *sum = simd.add(*sum, added);
                     }
                 }
             }
-            if let Finish::Activate(residual, activation) = finish
-                && (whole || residual.is_none())
-            {
+            if let Finish::Activate(_, activation) = finish {
                 // One comparison for all sums rather than one for each.
                 match activation {
                     Activation::Relu => map(&mut sums, |x| apply_simple(simd, Activation::Relu, x)),
@@ -229,17 +223,9 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                     _ => {}
                 }
             }
-            if whole {
-                let to = output.wrapping_add(first);
-                // SAFETY: `is_sound` checked that the output reaches to the last pixel's last channel.
-                unsafe { store_tile::<S, P, V>(simd, to, channel_pitch, &sums) };
-            } else {
-                let mut rows = [0.0f32; BUFFER];
-                // SAFETY: the buffer is large enough (asserted above).
-                unsafe { store_tile::<S, P, V>(simd, rows.as_mut_ptr(), V * S::LANES, &sums) };
-                let (rows, _) = rows.split_at_mut(P * V * S::LANES);
-                store_part(simd, t, first, rows, V * S::LANES);
-            }
+            let to = output.wrapping_add(first);
+            // SAFETY: as where the output is loaded.
+            unsafe { store_channels::<S, P, V>(simd, to, channel_pitch, last, &sums) };
             first += P * channel_pitch;
             left -= P;
         }
@@ -292,6 +278,7 @@ fn is_sound<S: Simd, const V: usize>(t: &Tiles<'_>) -> bool {
         let holds = t.depth.end <= t.runs.depth()?
             && t.channels.start <= t.channels.end
             && t.channels.len() <= width
+            && t.channels.len() > width - S::LANES
             && weights <= t.panels.len()
             && input <= t.input.len()
             && output <= t.output.len()
@@ -308,14 +295,6 @@ fn divide(dividend: usize, divisor: usize) -> (usize, usize) {
         0 => (0, 0),
         divisor => (dividend / divisor, dividend % divisor),
     }
-}
-
-/// Where the tile's channels of its pixel `p` lie in the output, `first` being where those of pixel 0
-/// start.
-#[inline(always)]
-fn position(t: &Tiles<'_>, first: usize, p: usize) -> Option<Range<usize>> {
-    let start = p.checked_mul(t.channel_pitch)?.checked_add(first)?;
-    Some(start..start.checked_add(t.channels.len())?)
 }
 
 /// # Safety
@@ -353,39 +332,62 @@ unsafe fn store_tile<S: Simd, const P: usize, const V: usize>(
     }
 }
 
-/// What was left in the output of a tile whose channels do not fill its vectors.
+/// As [`load_tile`], of the last vector `last` lanes.
+///
+/// # Safety
+/// `P` rows of so many lanes, `pitch` floats apart, can be read at `from`; `last` is at most `LANES`.
 #[inline(always)]
-fn load_part<S: Simd, const P: usize, const V: usize>(
+unsafe fn load_channels<S: Simd, const P: usize, const V: usize>(
     simd: S,
-    t: &Tiles<'_>,
-    first: usize,
+    from: *const f32,
+    pitch: usize,
+    last: usize,
 ) -> [[S::Vector; V]; P] {
-    let mut buffer = [0.0f32; BUFFER];
-    for (p, to) in buffer.chunks_exact_mut(V * S::LANES).take(P).enumerate() {
-        let sums = position(t, first, p).and_then(|range| t.output.get(range));
-        for (to, &from) in to.iter_mut().zip(sums.unwrap_or(&[])) {
-            *to = from;
+    if last == S::LANES {
+        // SAFETY: the caller vouches for whole vectors.
+        return unsafe { load_tile::<S, P, V>(simd, from, pitch) };
+    }
+    let mut tile = [[simd.splat(0.0); V]; P];
+    for (p, row) in tile.iter_mut().enumerate() {
+        for (v, to) in row.iter_mut().enumerate() {
+            let from = from.wrapping_add(p * pitch + v * S::LANES);
+            *to = if v + 1 < V {
+                // SAFETY: the caller vouches for vector `v` of row `p`.
+                unsafe { simd.load_pointer(from) }
+            } else {
+                // SAFETY: the caller vouches for the first lanes of the last vector.
+                unsafe { simd.load_part(from, last) }
+            };
         }
     }
-    // SAFETY: the buffer is large enough (asserted where the tile's size is known).
-    unsafe { load_tile::<S, P, V>(simd, buffer.as_ptr(), V * S::LANES) }
+    tile
 }
 
-/// Stores a tile whose channels do not fill its vectors, from a buffer with `width` floats a pixel. A
-/// residual has not been added yet, nor the activation applied in that case.
+/// As [`store_tile`], of the last vector `last` lanes.
+///
+/// # Safety
+/// `P` rows of so many lanes, `pitch` floats apart, can be written at `to`; `last` is at most `LANES`.
 #[inline(always)]
-fn store_part<S: Simd>(simd: S, t: &mut Tiles<'_>, first: usize, rows: &mut [f32], width: usize) {
-    for (p, row) in rows.chunks_exact_mut(width).enumerate() {
-        let Some(range) = position(t, first, p) else { return };
-        let Some(to) = t.output.get_mut(range.clone()) else { return };
-        for (row, to) in row.chunks_exact(S::LANES).zip(to.chunks_mut(S::LANES)) {
-            simd.store(to, simd.load(row));
-        }
-        if let Finish::Activate(Some(residual), activation) = t.finish {
-            let residual = residual.get(range).unwrap_or(&[]);
-            for (to, added) in to.chunks_mut(S::LANES).zip(residual.chunks(S::LANES)) {
-                let sum = simd.add(simd.load(to), simd.load(added));
-                simd.store(to, apply_simple(simd, activation, sum));
+unsafe fn store_channels<S: Simd, const P: usize, const V: usize>(
+    simd: S,
+    to: *mut f32,
+    pitch: usize,
+    last: usize,
+    tile: &[[S::Vector; V]; P],
+) {
+    if last == S::LANES {
+        // SAFETY: the caller vouches for whole vectors.
+        return unsafe { store_tile::<S, P, V>(simd, to, pitch, tile) };
+    }
+    for (p, row) in tile.iter().enumerate() {
+        for (v, &vector) in row.iter().enumerate() {
+            let to = to.wrapping_add(p * pitch + v * S::LANES);
+            if v + 1 < V {
+                // SAFETY: the caller vouches for vector `v` of row `p`.
+                unsafe { simd.store_pointer(to, vector) };
+            } else {
+                // SAFETY: the caller vouches for the first lanes of the last vector.
+                unsafe { simd.store_part(to, last, vector) };
             }
         }
     }

@@ -140,19 +140,23 @@ impl Block<'_> {
     #[inline(always)]
     fn packed<S: Simd>(&mut self, simd: S, values: &[f32]) {
         let depth = self.conv.window.taps() * self.conv.in_channels;
-        let width = TILE_VECTORS * S::LANES;
-        // Where several tiles of pixels pass over the same weights: so much of the depth at a time that these and
-        // those that are wanted next have room in the cache.
-        let blocks = if self.pixels > most_pixels::<S>(TILE_VECTORS) {
-            (depth * width).div_ceil(CACHED_WEIGHTS)
-        } else {
-            1
-        };
-        let rows = depth.div_ceil(blocks.max(1)).max(1);
         // What fits the cache beside everything else is there already.
         let asks = values.len() > SMALL_WEIGHTS;
         let mut channel = 0;
         while channel < self.conv.out_channels {
+            let left = (self.conv.out_channels - channel).div_ceil(S::LANES);
+            // Three rather than two and one, which alone is slow for what it loads.
+            let three = left == 3 && S::TILE_PIXELS[2] > 0;
+            let vectors = if three { 3 } else { TILE_VECTORS };
+            let width = vectors * S::LANES;
+            // Where several tiles of pixels pass over the same weights: so much of the depth at a time that these and
+            // those that are wanted next have room in the cache.
+            let blocks = if self.pixels > most_pixels::<S>(vectors) {
+                (depth * width).div_ceil(CACHED_WEIGHTS)
+            } else {
+                1
+            };
+            let rows = depth.div_ceil(blocks.max(1)).max(1);
             let end = (channel + width).min(self.conv.out_channels);
             let start = channel / PANEL * PANEL * depth + channel % PANEL;
             for first in (0..depth).step_by(rows) {
@@ -328,7 +332,7 @@ fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: us
                 && tiles.depth.len() <= LISTED_DEPTH
                 && pixels + 3 > $limit
             {
-                sizes!($vectors, true, $limit - 2, $limit, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+                sizes!($vectors, true, usize::saturating_sub($limit, 2), $limit, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
             } else {
                 sizes!($vectors, false, 1, $limit, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
             }
@@ -337,6 +341,7 @@ fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: us
     match vectors {
         1 => sizes!(1, S::TILE_PIXELS[0]),
         2 => sizes!(2, S::TILE_PIXELS[1]),
+        3 => sizes!(3, S::TILE_PIXELS[2]),
         _ => {}
     }
 }

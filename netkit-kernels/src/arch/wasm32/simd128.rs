@@ -11,7 +11,7 @@ impl Simd for Simd128 {
 
     const LANES: usize = LANES;
     // What engines have on x86-64: 16 registers.
-    const TILE_PIXELS: [usize; 3] = [8, 6, 2];
+    const TILE_PIXELS: [usize; 3] = [8, 6, 0];
     const DEPTHWISE_PIXELS: usize = 4;
 
     // The whole module is compiled for vectors, or this one is not there: no function needs the feature of its own.

@@ -12,6 +12,12 @@ const fn first_lanes(n: usize) -> __mmask16 {
     ((1u32 << (n % LANES)) - 1) as __mmask16
 }
 
+/// A mask whose first `n ≤ LANES` lanes are set.
+#[inline(always)]
+const fn up_to(n: usize) -> __mmask16 {
+    ((1u32 << (n % 32)) - 1) as __mmask16
+}
+
 /// The upper eight lanes added to the lower.
 #[inline(always)]
 fn halves_added(_: Avx512, vector: __m512) -> __m256 {
@@ -88,7 +94,7 @@ impl Simd for Avx512 {
     type Vector = __m512;
 
     const LANES: usize = LANES;
-    const TILE_PIXELS: [usize; 3] = [14, 14, 7];
+    const TILE_PIXELS: [usize; 3] = [14, 14, 9];
     const DEPTHWISE_PIXELS: usize = 8;
 
     #[inline(always)]
@@ -140,6 +146,18 @@ impl Simd for Avx512 {
     unsafe fn store_pointer(self, to: *mut f32, vector: Self::Vector) {
         // SAFETY: the token proves AVX-512; the caller vouches for LANES writable floats.
         unsafe { _mm512_storeu_ps(to, vector) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(self, from: *const f32, lanes: usize) -> Self::Vector {
+        // SAFETY: the token proves AVX-512; the caller vouches for the lanes that are read.
+        unsafe { _mm512_maskz_loadu_ps(up_to(lanes), from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, lanes: usize, vector: Self::Vector) {
+        // SAFETY: the token proves AVX-512; the caller vouches for the lanes that are written.
+        unsafe { _mm512_mask_storeu_ps(to, up_to(lanes), vector) }
     }
 
     // Into the first level. On Zen 5 hints for the second alone were no help with what lies beyond the reach of the TLB.

@@ -10,7 +10,7 @@ impl Simd for Sse2 {
     type Vector = __m128;
 
     const LANES: usize = LANES;
-    const TILE_PIXELS: [usize; 3] = [8, 6, 2];
+    const TILE_PIXELS: [usize; 3] = [8, 6, 0];
     const DEPTHWISE_PIXELS: usize = 4;
     const DEPTHWISE_EDGES: bool = true;
 
