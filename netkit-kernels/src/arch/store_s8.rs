@@ -255,7 +255,7 @@ unsafe fn store_quad<S: SimdS8, const V: usize>(
 
 /// Copies fewer than a vector's bytes, without the call that a copy of any length would be.
 #[inline(always)]
-fn copy_short(from: Option<&[i8]>, to: Option<&mut [i8]>) {
+pub(super) fn copy_short(from: Option<&[i8]>, to: Option<&mut [i8]>) {
     let (Some(from), Some(to)) = (from, to) else { return };
     let (from_eights, from) = from.as_chunks::<8>();
     let (to_eights, to) = to.as_chunks_mut::<8>();

@@ -49,9 +49,8 @@ impl KernelS8 for Conv2dS8<'_> {
         }
         let w = self.conv.window;
         let one_pixel = w.taps() == 1 && w.in_pixels() == 1 && w.out_pixels() == 1;
-        if let (true, FilterS8::File(weights)) =
-            (one_pixel && w.pad_top + w.pad_left == 0, self.filter)
-        {
+        let file = matches!(self.filter, FilterS8::File(_));
+        if one_pixel && w.pad_top + w.pad_left == 0 && (file || S::ROWS_OF_PANELS) {
             let layer = DenseS8 {
                 dense: Dense {
                     rows: 1,
@@ -67,7 +66,7 @@ impl KernelS8 for Conv2dS8<'_> {
                 output: self.output,
                 scratch: self.scratch,
             };
-            return simd.dense_file(layer, weights);
+            return layer.run(simd);
         }
         let plan = conv2d_plan_s8(&self.conv, S::INPUT_BYTES);
         let Conv2d { window: w, in_channels, out_channels } = self.conv;

@@ -2,16 +2,47 @@
 //! of memory, and packing the weights would take longer than using them.
 
 use super::block_s8::Aligned;
+use super::conv2d_s8::copy_offset;
 use super::dense_s8::DenseS8;
+use crate::arch::one_row_s8::{FoldS8, RowOfFile};
 use crate::arch::pairs_s8::PairsS8;
 use crate::arch::rows_s8::RowDots;
 use crate::arch::store_s8::{Channels, StoreS8};
-use netkit_core::pack::PANEL;
+use netkit_core::pack::{GROUP_BYTES, PANEL};
 
 /// Outputs that are stored together: four vectors, at most 8 lanes wide.
 const OUTPUTS: usize = 2 * PANEL;
 
 impl DenseS8<'_> {
+    /// Whether [`row_by_row`](Self::row_by_row) is better than packing.
+    #[inline(always)]
+    pub(crate) fn has_few_rows(&self) -> bool {
+        self.dense.rows <= 8
+    }
+
+    /// The layer, one row after the other; `weights` are in file order.
+    #[inline(always)]
+    pub(crate) fn row_by_row<S: FoldS8>(self, simd: S, weights: &[i8]) {
+        let (len, channels) = (self.dense.in_features, self.dense.out_features);
+        let end = self.end::<S>();
+        let padded = len.next_multiple_of(GROUP_BYTES).min(self.scratch.len());
+        let rows = self.input.chunks_exact(len.max(1));
+        for (input, output) in rows.zip(self.output.chunks_exact_mut(channels.max(1))) {
+            let block = self.scratch.get_mut(..padded).unwrap_or(&mut []);
+            copy_offset::<S>(input, block);
+            if let Some(padding) = block.get_mut(len..) {
+                padding.fill(0);
+            }
+            if end.excess == 0 {
+                let row = RowOfFile::<false> { input: block, weights, len, end, output };
+                simd.call(row);
+            } else {
+                let row = RowOfFile::<true> { input: block, weights, len, end, output };
+                simd.call(row);
+            }
+        }
+    }
+
     /// Whether [`by_rows`](Self::by_rows) knows how, and is better than packing.
     #[inline(always)]
     pub(crate) fn has_rows(&self) -> bool {

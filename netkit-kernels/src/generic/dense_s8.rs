@@ -4,9 +4,10 @@ use super::block_s8::{BlockS8, PixelGrid};
 use super::conv2d_s8::copy_offset;
 #[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
+use crate::arch::one_row_s8::{RowEnd, RowOfPanels};
 use crate::arch::tile_s8::GroupRuns;
 use crate::filter_s8::FilterS8;
-use crate::simd_s8::{KernelS8, SimdS8};
+use crate::simd_s8::{KernelOn, KernelS8, SimdS8};
 use crate::workspace_s8::dense_block_len;
 use netkit_core::op::Dense;
 use netkit_core::pack::Runs;
@@ -44,6 +45,12 @@ impl KernelS8 for DenseS8<'_> {
             }
             .dense(&self.dense, self.output);
         }
+        #[cfg(not(netkit_micro))]
+        if let (true, 1, FilterS8::Packed(panels)) =
+            (S::ROWS_OF_PANELS, self.dense.rows, self.filter)
+        {
+            return self.row_of_panels(simd, panels);
+        }
         // Where nothing is packed there is no other form.
         #[allow(irrefutable_let_patterns)]
         if let FilterS8::File(weights) = self.filter {
@@ -53,7 +60,33 @@ impl KernelS8 for DenseS8<'_> {
     }
 }
 
-impl DenseS8<'_> {
+impl<'a> DenseS8<'a> {
+    /// What becomes of sums.
+    #[inline(always)]
+    pub(super) fn end<S: SimdS8>(&self) -> RowEnd<'a> {
+        RowEnd {
+            bias: self.bias,
+            multipliers: self.multipliers,
+            stage: self.stage,
+            excess: self.input_zero_point.wrapping_add(S::INPUT_OFFSET),
+        }
+    }
+
+    /// The layer of one row, panel by panel.
+    #[cfg(not(netkit_micro))]
+    #[inline(always)]
+    fn row_of_panels<S: SimdS8>(self, simd: S, panels: &[i8]) {
+        copy_offset::<S>(self.input, self.scratch);
+        let row = RowOfPanels {
+            input: self.scratch,
+            groups: Runs::of_dense(&self.dense).groups(),
+            panels,
+            end: self.end::<S>(),
+            output: self.output,
+        };
+        row.run_on(simd);
+    }
+
     /// The layer as a matrix product.
     #[inline(always)]
     pub(crate) fn by_tiles<S: SimdS8>(self, simd: S) {

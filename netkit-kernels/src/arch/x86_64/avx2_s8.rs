@@ -622,6 +622,7 @@ avx2_s8! { AvxVnni, "avx2,fma,avxvnni",
 
     const TILE_PIXELS: [usize; 3] = [10, 6, 3];
     const DEPTHWISE_PIXELS: usize = 8;
+    const ROWS_OF_PANELS: bool = true;
 
     #[inline(always)]
     unsafe fn splat_inputs(self, from: *const u8) -> __m256i {
@@ -657,6 +658,15 @@ avx2_s8! { AvxVnni, "avx2,fma,avxvnni",
     #[inline(always)]
     fn total(self, sums: __m256i) -> __m256i {
         sums
+    }
+
+    #[inline(always)]
+    fn dense_file(self, layer: DenseS8<'_>, weights: &[i8]) {
+        if layer.has_rows() {
+            layer.by_rows(self.avx2(), weights);
+        } else {
+            layer.by_tiles(self);
+        }
     }
 
     #[inline(always)]

@@ -1,5 +1,7 @@
 //! AVX-512 for int8, with and without VNNI: sixteen lanes of 32 bits.
 
+use crate::arch::one_row_s8::FoldS8;
+use crate::generic::dense_s8::DenseS8;
 use crate::isa::{Avx512, Avx512Vnni};
 use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::asm;
@@ -184,6 +186,31 @@ fn fractions(bytes: __m128i, zero_point: __m512i) -> __m512i {
     _mm512_slli_epi32::<20>(_mm512_sub_epi32(_mm512_cvtepi8_epi32(bytes), zero_point))
 }
 
+/// The sums of the lanes of four vectors, still apart in each quarter.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn fold_quarters(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
+    let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd))
+}
+
+/// The sums of all lanes of each vector.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn fold(sums: [__m512i; PANEL]) -> __m512i {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = sums;
+    let (first, second) = (fold_quarters(a, b, c, d), fold_quarters(e, f, g, h));
+    let (third, fourth) = (fold_quarters(i, j, k, l), fold_quarters(m, n, o, p));
+    let add_halves = |a, b| {
+        _mm512_add_epi32(
+            _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b),
+            _mm512_shuffle_i32x4::<0b11_01_11_01>(a, b),
+        )
+    };
+    add_halves(add_halves(first, second), add_halves(third, fourth))
+}
+
 /// Four unsigned bytes of each lane as two pairs of 16 bits: the even bytes and the odd ones.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
@@ -234,8 +261,9 @@ macro_rules! avx512_s8 {
             const LANES: usize = 16;
             // Registers would hold the sums of 14, 14 and 6. Those of smaller tiles take no longer, and more of their
             // rescaling happens beside the next tile's products.
-            const TILE_PIXELS: [usize; 3] = [14, 8, 4];
+            const TILE_PIXELS: [usize; 3] = [14, 11, 4];
             const STORES_EACH_TILE: bool = true;
+            const ROWS_OF_PANELS: bool = true;
             const DEPTHWISE_PIXELS: usize = 8;
             const RESCALES_POSITIVE: bool = true;
 
@@ -408,6 +436,15 @@ macro_rules! avx512_s8 {
             }
 
             #[inline(always)]
+            fn dense_file(self, layer: DenseS8<'_>, weights: &[i8]) {
+                if layer.has_few_rows() {
+                    layer.row_by_row(self, weights);
+                } else {
+                    layer.by_tiles(self);
+                }
+            }
+
+            #[inline(always)]
             unsafe fn interleave(self, rows: [*const i8; 4], to: *mut u8) {
                 // SAFETY: the token proves AVX-512; the caller vouches for 64 readable bytes a row.
                 let rows = rows.map(|row| unsafe { _mm512_loadu_si512(row.cast()) });
@@ -417,6 +454,23 @@ macro_rules! avx512_s8 {
                     // SAFETY: the caller vouches for 256 writable bytes.
                     unsafe { _mm512_storeu_si512(to.wrapping_add(64 * i).cast(), group) };
                 }
+            }
+        }
+
+        impl FoldS8 for $token {
+            #[inline(always)]
+            fn fold(self, sums: [__m512i; PANEL]) -> __m512i {
+                // SAFETY: the token proves AVX-512.
+                unsafe { fold(sums) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_some_weights(self, from: *const i8, len: usize) -> $operand {
+                let some = (1 << len) - 1;
+                // SAFETY: the token proves AVX-512; the caller vouches for `len` readable bytes.
+                let bytes = unsafe { _mm512_maskz_loadu_epi8(some, from) };
+                // SAFETY: the token proves AVX-512.
+                unsafe { $weights(bytes) }
             }
         }
     };
