@@ -88,6 +88,7 @@ pub mod reference;
 mod simd;
 mod simd_s8;
 pub mod workspace;
+mod workspace_pooled;
 #[cfg_attr(feature = "cmsis-nn", allow(unreachable_pub, reason = "behind those of the library"))]
 mod workspace_s8;
 

@@ -139,6 +139,31 @@ impl Window {
         })
     }
 
+    /// The rows and columns of the map that the window reads, from its first on: those behind them, which no placement
+    /// of the window reaches, it would not miss.
+    #[must_use]
+    pub const fn reach(&self) -> (usize, usize) {
+        const fn axis(input: usize, out: usize, stride: usize, span: usize, pad: usize) -> usize {
+            let last = out.saturating_sub(1).saturating_mul(stride).saturating_add(span);
+            let end = last.saturating_sub(pad);
+            if end < input { end } else { input }
+        }
+        let (span_h, span_w) = self.span();
+        (
+            axis(self.in_h, self.out_h, self.stride_h, span_h, self.pad_top),
+            axis(self.in_w, self.out_w, self.stride_w, span_w, self.pad_left),
+        )
+    }
+
+    /// Rows and columns from the window's first tap to its last, both included.
+    #[must_use]
+    pub const fn span(&self) -> (usize, usize) {
+        const fn axis(kernel: usize, dilation: usize) -> usize {
+            kernel.saturating_sub(1).saturating_mul(dilation).saturating_add(1)
+        }
+        (axis(self.kernel_h, self.dilation_h), axis(self.kernel_w, self.dilation_w))
+    }
+
     /// Number of input pixels.
     #[must_use]
     pub const fn in_pixels(&self) -> usize {
@@ -222,6 +247,18 @@ mod tests {
         assert_eq!((window((2, 2)).stride_h, window((2, 2)).stride_w), (1, 1));
         let wide = Window::new((2, 9), (2, 2), 3, Padding::default()).unwrap();
         assert_eq!((wide.stride_h, wide.stride_w, wide.out_w), (1, 3, 3));
+    }
+
+    #[test]
+    fn a_window_reaches_as_far_as_its_last_placement() {
+        let reach = |size, kernel, stride, pad| {
+            Window::new((size, 9), (kernel, 2), stride, Padding::symmetric(pad, 0)).unwrap().reach()
+        };
+        assert_eq!(reach(11, 2, 2, 0), (10, 8));
+        assert_eq!(reach(10, 2, 2, 0), (10, 8));
+        assert_eq!(reach(11, 3, 2, 1), (11, 8));
+        assert_eq!(reach(12, 3, 3, 1), (11, 8));
+        assert_eq!(reach(5, 2, 1, 0), (5, 9));
     }
 
     #[test]

@@ -14,8 +14,9 @@ pub(crate) struct Pool2dF32<'a, const MEAN: bool> {
     /// The whole map, `[in_h][in_w][channels]`.
     pub(crate) input: &'a [f32],
     pub(crate) rows: Range<usize>,
-    /// `[rows.len()][out_w][channels]`
+    /// `[rows.len()][out_w][pitch]`, of which the channels are the first; the last pixel may end with them.
     pub(crate) output: &'a mut [f32],
+    pub(crate) pitch: usize,
 }
 
 /// Vectors of channels that pass over a window together.
@@ -33,11 +34,11 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
         let row_pitch = w.dilation_h * w.in_w * channels;
         // Columns from a window's first tap to behind its last.
         let span = w.kernel_w.saturating_sub(1) * w.dilation_w + 1;
-        let row_len = (w.out_w * channels).max(1);
-        for (oh, row) in self.rows.zip(self.output.chunks_exact_mut(row_len)) {
+        let mut pixels = self.output.chunks_mut(self.pitch.max(1));
+        for oh in self.rows {
             let is = taps_inside(oh, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
             let ih = (oh * w.stride_h + is.start * w.dilation_h).wrapping_sub(w.pad_top);
-            for (ow, pixel) in row.chunks_exact_mut(channels).enumerate() {
+            for (ow, pixel) in pixels.by_ref().take(w.out_w).enumerate() {
                 let column = ow * w.stride_w;
                 let js = if column >= w.pad_left && column + span <= w.in_w + w.pad_left {
                     0..w.kernel_w
@@ -87,6 +88,7 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
                             total = join::<S, MEAN>(simd, simd.load(x), total);
                         }
                     }
+                    let pixel = pixel.get_mut(..channels).unwrap_or(&mut []);
                     simd.store(pixel, finish::<S, MEAN>(simd, total, count));
                 }
             }
@@ -101,8 +103,13 @@ impl<const MEAN: bool> Pool2dF32<'_, MEAN> {
         let (w, channels) = (&self.pool.window, self.pool.channels);
         let check = || {
             let input = w.in_h.checked_mul(w.in_w)?.checked_mul(channels)?;
-            let output = self.rows.len().checked_mul(w.out_w)?.checked_mul(channels)?;
-            Some(input == self.input.len() && output == self.output.len())
+            let pixels = self.rows.len().checked_mul(w.out_w)?;
+            let output = match pixels.checked_sub(1) {
+                Some(before) => before.checked_mul(self.pitch)?.checked_add(channels)?,
+                None => 0,
+            };
+            let output = self.pitch >= channels && output <= self.output.len();
+            Some(input == self.input.len() && output)
         };
         check().unwrap_or(false)
     }

@@ -1,17 +1,21 @@
 //! What every door checks, and what happens if it fails.
 
 use core::ops::Range;
+use netkit_core::op::{Pool2d, Window};
 
 /// Leaves the door unless the condition holds: with debug assertions by a panic that says what is
 /// wrong, without them by returning, the output untouched. So a release build has no panic path, and
-/// a door stays sound for any caller.
+/// a door stays sound for any caller. `or` precedes what a function returns then that checks for a door.
 macro_rules! require {
-    ($condition:expr, $($message:tt)+) => {
+    (or $otherwise:expr, $condition:expr, $($message:tt)+) => {
         let holds = $condition;
         debug_assert!(holds, $($message)+);
         if !holds {
-            return;
+            return $otherwise;
         }
+    };
+    ($condition:expr, $($message:tt)+) => {
+        require!(or (), $condition, $($message)+);
     };
 }
 pub(super) use require;
@@ -39,8 +43,18 @@ pub(super) const fn rows_exist(rows: &Range<usize>, out_h: usize) -> bool {
 
 /// Whether all that is computed from a window (positions of taps, extents) stays in range.
 #[inline]
-pub(crate) const fn window_is_sane(window: &netkit_core::op::Window) -> bool {
+pub(crate) const fn window_is_sane(window: &Window) -> bool {
     window.is_computable()
+}
+
+/// Whether a pool reads the map of a convolution, whose channels are the product of these factors.
+#[inline]
+pub(super) const fn is_pool_of(pool: &Pool2d, conv: &Window, channels: &[usize]) -> bool {
+    let w = &pool.window;
+    window_is_sane(w)
+        && w.in_h == conv.out_h
+        && w.in_w == conv.out_w
+        && has(pool.channels, channels)
 }
 
 /// Scratch as floats; `None` if it is too short or not aligned to a float.

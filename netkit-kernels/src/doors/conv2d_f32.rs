@@ -9,6 +9,36 @@ use crate::workspace;
 use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d};
 
+/// The form of the filter, if the lengths of all that a convolution reads are right.
+#[inline]
+pub(super) fn checked_form(
+    conv: &Conv2d,
+    input: &[f32],
+    filter: Filter<'_>,
+    bias: &[f32],
+) -> Option<FilterForm> {
+    let w = &conv.window;
+    require!(or None, window_is_sane(w), "conv2d_f32: a window of {w:?}");
+    let inputs = [w.in_h, w.in_w, conv.in_channels];
+    require!(or None, has(input.len(), &inputs), "conv2d_f32: input length");
+    require!(or None, bias.len() == conv.out_channels, "conv2d_f32: bias length");
+    Some(match filter {
+        Filter::File { values, scale } => {
+            let weights = [conv.out_channels, w.kernel_h, w.kernel_w, conv.in_channels];
+            require!(or None, has(values.len(), &weights), "conv2d_f32: filter length");
+            let scaled = scale.is_none_or(|s| s.len() == conv.out_channels);
+            require!(or None, scaled, "conv2d_f32: scale length");
+            FilterForm::File
+        }
+        #[cfg(not(netkit_micro))]
+        Filter::Packed(values) => {
+            let len = netkit_core::pack::packed_conv2d_f32_len(conv);
+            require!(or None, values.len() == len, "conv2d_f32: packed filter length");
+            FilterForm::Packed
+        }
+    })
+}
+
 impl Kernels {
     /// Rows `rows` of `activation(conv(input) + bias + residual)`.
     ///
@@ -32,28 +62,11 @@ impl Kernels {
         scratch: &mut [u8],
     ) {
         let w = &conv.window;
-        require!(window_is_sane(w), "conv2d_f32: a window of {w:?}");
+        let Some(form) = checked_form(conv, input, filter, bias) else { return };
         require!(rows_exist(&rows, w.out_h), "conv2d_f32: rows {rows:?} of {}", w.out_h);
-        require!(has(input.len(), &[w.in_h, w.in_w, conv.in_channels]), "conv2d_f32: input length");
         let outputs = [rows.len(), w.out_w, conv.out_channels];
         require!(has(output.len(), &outputs), "conv2d_f32: output length");
         require!(residual.is_none_or(|r| has(r.len(), &outputs)), "conv2d_f32: residual length");
-        require!(bias.len() == conv.out_channels, "conv2d_f32: bias length");
-        let form = match filter {
-            Filter::File { values, scale } => {
-                let weights = [conv.out_channels, w.kernel_h, w.kernel_w, conv.in_channels];
-                require!(has(values.len(), &weights), "conv2d_f32: filter length");
-                let scaled = scale.is_none_or(|s| s.len() == conv.out_channels);
-                require!(scaled, "conv2d_f32: scale length");
-                FilterForm::File
-            }
-            #[cfg(not(netkit_micro))]
-            Filter::Packed(values) => {
-                let len = netkit_core::pack::packed_conv2d_f32_len(conv);
-                require!(values.len() == len, "conv2d_f32: packed filter length");
-                FilterForm::Packed
-            }
-        };
         let scratch_bytes = workspace::conv2d_f32(conv, form);
         let fits = floats(scratch, scratch_bytes).is_some();
         require!(fits, "conv2d_f32: scratch too short or not aligned");

@@ -11,6 +11,36 @@ use core::ops::Range;
 use netkit_core::op::Conv2d;
 use netkit_core::quant::{Multiplier, OutputStage};
 
+/// The form of the filter, if the lengths of all that a convolution reads are right.
+#[inline]
+pub(super) fn checked_form(
+    conv: &Conv2d,
+    input: &[i8],
+    filter: FilterS8<'_>,
+    bias: &[i32],
+    multipliers: &[Multiplier],
+) -> Option<FilterForm> {
+    let w = &conv.window;
+    require!(or None, window_is_sane(w), "conv2d_s8: a window of {w:?}");
+    let inputs = [w.in_h, w.in_w, conv.in_channels];
+    require!(or None, has(input.len(), &inputs), "conv2d_s8: input length");
+    require!(or None, bias.len() == conv.out_channels, "conv2d_s8: bias length");
+    require!(or None, multipliers.len() == conv.out_channels, "conv2d_s8: multipliers length");
+    Some(match filter {
+        FilterS8::File(weights) => {
+            let len = [conv.out_channels, w.kernel_h, w.kernel_w, conv.in_channels];
+            require!(or None, has(weights.len(), &len), "conv2d_s8: filter length");
+            FilterForm::File
+        }
+        #[cfg(not(netkit_micro))]
+        FilterS8::Packed(panels) => {
+            let len = netkit_core::pack::packed_conv2d_s8_len(conv);
+            require!(or None, panels.len() == len, "conv2d_s8: packed filter length");
+            FilterForm::Packed
+        }
+    })
+}
+
 impl Kernels {
     /// Rows `rows` of a convolution in int8: `requantize(bias + Σ w · (x − input_zero_point))`.
     ///
@@ -35,26 +65,11 @@ impl Kernels {
         scratch: &mut [u8],
     ) {
         let w = &conv.window;
-        require!(window_is_sane(w), "conv2d_s8: a window of {w:?}");
+        let form = checked_form(conv, input, filter, bias, multipliers);
+        let Some(form) = form else { return };
         require!(rows_exist(&rows, w.out_h), "conv2d_s8: rows {rows:?} of {}", w.out_h);
-        require!(has(input.len(), &[w.in_h, w.in_w, conv.in_channels]), "conv2d_s8: input length");
         let outputs = [rows.len(), w.out_w, conv.out_channels];
         require!(has(output.len(), &outputs), "conv2d_s8: output length");
-        require!(bias.len() == conv.out_channels, "conv2d_s8: bias length");
-        require!(multipliers.len() == conv.out_channels, "conv2d_s8: multipliers length");
-        let form = match filter {
-            FilterS8::File(weights) => {
-                let len = [conv.out_channels, w.kernel_h, w.kernel_w, conv.in_channels];
-                require!(has(weights.len(), &len), "conv2d_s8: filter length");
-                FilterForm::File
-            }
-            #[cfg(not(netkit_micro))]
-            FilterS8::Packed(panels) => {
-                let len = netkit_core::pack::packed_conv2d_s8_len(conv);
-                require!(panels.len() == len, "conv2d_s8: packed filter length");
-                FilterForm::Packed
-            }
-        };
         let scratch = scratch.get_mut(..workspace::conv2d_s8(conv, form));
         require!(scratch.is_some(), "conv2d_s8: scratch too short");
         let Some(scratch) = scratch else { return };

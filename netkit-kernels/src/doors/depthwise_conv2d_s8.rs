@@ -11,6 +11,39 @@ use core::ops::Range;
 use netkit_core::op::DepthwiseConv2d;
 use netkit_core::quant::{Multiplier, OutputStage};
 
+/// The form of the filter, if the lengths of all that a convolution reads are right.
+#[inline]
+pub(super) fn checked_form(
+    conv: &DepthwiseConv2d,
+    input: &[i8],
+    filter: FilterS8<'_>,
+    bias: &[i32],
+    multipliers: &[Multiplier],
+) -> Option<FilterForm> {
+    let w = &conv.window;
+    require!(or None, window_is_sane(w), "depthwise_conv2d_s8: a window of {w:?}");
+    let inputs = [w.in_h, w.in_w, conv.channels];
+    require!(or None, has(input.len(), &inputs), "depthwise_conv2d_s8: input length");
+    let channels = [conv.channels, conv.multiplier];
+    require!(or None, has(bias.len(), &channels), "depthwise_conv2d_s8: bias length");
+    let factors = has(multipliers.len(), &channels);
+    require!(or None, factors, "depthwise_conv2d_s8: multipliers length");
+    Some(match filter {
+        FilterS8::File(weights) => {
+            let len = [conv.channels, conv.multiplier, w.kernel_h, w.kernel_w];
+            require!(or None, has(weights.len(), &len), "depthwise_conv2d_s8: filter length");
+            FilterForm::File
+        }
+        #[cfg(not(netkit_micro))]
+        FilterS8::Packed(panels) => {
+            let len = netkit_core::pack::packed_depthwise_conv2d_s8_len(conv);
+            let packed = panels.len() == len;
+            require!(or None, packed, "depthwise_conv2d_s8: packed filter length");
+            FilterForm::Packed
+        }
+    })
+}
+
 impl Kernels {
     /// Rows `rows` of a depthwise convolution in int8: output channel `c · multiplier + m` is
     /// `requantize(bias + Σ w · (x − input_zero_point))` over the taps of input channel `c`.
@@ -36,28 +69,11 @@ impl Kernels {
         scratch: &mut [u8],
     ) {
         let w = &conv.window;
-        require!(window_is_sane(w), "depthwise_conv2d_s8: a window of {w:?}");
+        let form = checked_form(conv, input, filter, bias, multipliers);
+        let Some(form) = form else { return };
         require!(rows_exist(&rows, w.out_h), "depthwise_conv2d_s8: rows {rows:?} of {}", w.out_h);
-        let inputs = [w.in_h, w.in_w, conv.channels];
-        require!(has(input.len(), &inputs), "depthwise_conv2d_s8: input length");
         let outputs = [rows.len(), w.out_w, conv.channels, conv.multiplier];
         require!(has(output.len(), &outputs), "depthwise_conv2d_s8: output length");
-        let channels = [conv.channels, conv.multiplier];
-        require!(has(bias.len(), &channels), "depthwise_conv2d_s8: bias length");
-        require!(has(multipliers.len(), &channels), "depthwise_conv2d_s8: multipliers length");
-        let form = match filter {
-            FilterS8::File(weights) => {
-                let len = [conv.channels, conv.multiplier, w.kernel_h, w.kernel_w];
-                require!(has(weights.len(), &len), "depthwise_conv2d_s8: filter length");
-                FilterForm::File
-            }
-            #[cfg(not(netkit_micro))]
-            FilterS8::Packed(panels) => {
-                let len = netkit_core::pack::packed_depthwise_conv2d_s8_len(conv);
-                require!(panels.len() == len, "depthwise_conv2d_s8: packed filter length");
-                FilterForm::Packed
-            }
-        };
         let scratch = scratch.get_mut(..workspace::depthwise_conv2d_s8(conv, form));
         require!(scratch.is_some(), "depthwise_conv2d_s8: scratch too short");
         let Some(scratch) = scratch else { return };

@@ -1,5 +1,6 @@
 //! The doors: the only way to a kernel. Each checks the lengths of its slices once.
 
+mod bands;
 mod check;
 mod conv2d_f32;
 mod conv2d_s8;
@@ -9,6 +10,8 @@ mod depthwise_conv2d_f32;
 mod depthwise_conv2d_s8;
 mod elementwise_f32;
 mod elementwise_s8;
+mod max_pooled_f32;
+mod max_pooled_s8;
 mod move_data;
 mod native;
 mod norm_f32;

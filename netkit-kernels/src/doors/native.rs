@@ -26,8 +26,16 @@ native! {
         conv: &Conv2d, input: &[f32], filter: Filter<'_>, bias: &[f32], residual: Option<&[f32]>,
         activation: Activation, rows: Range<usize>, output: &mut [f32], scratch: &mut [u8]
     );
+    conv2d_max_pool2d_f32(
+        conv: &Conv2d, pool: &Pool2d, input: &[f32], filter: Filter<'_>, bias: &[f32],
+        activation: Activation, rows: Range<usize>, output: &mut [f32], scratch: &mut [u8]
+    );
     depthwise_conv2d_f32(
         conv: &DepthwiseConv2d, input: &[f32], filter: Filter<'_>, bias: &[f32],
+        activation: Activation, rows: Range<usize>, output: &mut [f32], scratch: &mut [u8]
+    );
+    depthwise_conv2d_max_pool2d_f32(
+        conv: &DepthwiseConv2d, pool: &Pool2d, input: &[f32], filter: Filter<'_>, bias: &[f32],
         activation: Activation, rows: Range<usize>, output: &mut [f32], scratch: &mut [u8]
     );
     dense_f32(
@@ -56,10 +64,20 @@ native! {
         multipliers: &[Multiplier], stage: OutputStage, rows: Range<usize>, output: &mut [i8],
         scratch: &mut [u8]
     );
+    conv2d_max_pool2d_s8(
+        conv: &Conv2d, pool: &Pool2d, input: &[i8], input_zero_point: i32, filter: FilterS8<'_>,
+        bias: &[i32], multipliers: &[Multiplier], stage: OutputStage, rows: Range<usize>,
+        output: &mut [i8], scratch: &mut [u8]
+    );
     depthwise_conv2d_s8(
         conv: &DepthwiseConv2d, input: &[i8], input_zero_point: i32, filter: FilterS8<'_>,
         bias: &[i32], multipliers: &[Multiplier], stage: OutputStage, rows: Range<usize>,
         output: &mut [i8], scratch: &mut [u8]
+    );
+    depthwise_conv2d_max_pool2d_s8(
+        conv: &DepthwiseConv2d, pool: &Pool2d, input: &[i8], input_zero_point: i32,
+        filter: FilterS8<'_>, bias: &[i32], multipliers: &[Multiplier], stage: OutputStage,
+        rows: Range<usize>, output: &mut [i8], scratch: &mut [u8]
     );
     dense_s8(
         dense: &Dense, input: &[i8], input_zero_point: i32, filter: FilterS8<'_>, bias: &[i32],

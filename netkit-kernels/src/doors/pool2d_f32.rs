@@ -27,7 +27,7 @@ impl Kernels {
         require!(has(input.len(), &inputs), "max_pool2d_f32: input length");
         let outputs = [rows.len(), w.out_w, pool.channels];
         require!(has(output.len(), &outputs), "max_pool2d_f32: output length");
-        self.run(MaxPool2dF32 { pool: *pool, input, rows, output });
+        self.run(MaxPool2dF32 { pool: *pool, input, rows, output, pitch: pool.channels });
     }
 
     /// Rows `rows` of the mean over each window's in-bounds taps; 0 where there is none. `input` is the

@@ -19,6 +19,7 @@ impl Kernel for AveragePool2dF32<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { pool, input, rows, output } = self;
-        Pool2dF32::<'_, true> { pool, input, rows, output }.run(simd);
+        let pitch = pool.channels;
+        Pool2dF32::<'_, true> { pool, input, rows, output, pitch }.run(simd);
     }
 }

@@ -10,7 +10,9 @@ pub(crate) struct MaxPool2dF32<'a> {
     pub(crate) pool: Pool2d,
     pub(crate) input: &'a [f32],
     pub(crate) rows: Range<usize>,
+    /// `[rows.len()][out_w][pitch]`, of which the channels are the first; the last pixel may end with them.
     pub(crate) output: &'a mut [f32],
+    pub(crate) pitch: usize,
 }
 
 impl Kernel for MaxPool2dF32<'_> {
@@ -18,7 +20,7 @@ impl Kernel for MaxPool2dF32<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { pool, input, rows, output } = self;
-        Pool2dF32::<'_, false> { pool, input, rows, output }.run(simd);
+        let Self { pool, input, rows, output, pitch } = self;
+        Pool2dF32::<'_, false> { pool, input, rows, output, pitch }.run(simd);
     }
 }

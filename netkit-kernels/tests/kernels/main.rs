@@ -12,6 +12,7 @@ mod elementwise_f32;
 mod elementwise_s8;
 mod guard_pages;
 mod harness;
+mod max_pooled;
 mod move_data;
 mod norm_f32;
 mod parallel;

@@ -2,7 +2,7 @@
 #![cfg(feature = "parallel")]
 
 use crate::harness::*;
-use netkit_core::op::{Activation, Conv2d, Dense, DepthwiseConv2d, Padding, Window};
+use netkit_core::op::{Activation, Conv2d, Dense, DepthwiseConv2d, Padding, Pool2d, Window};
 use netkit_core::pack;
 use netkit_core::quant::{Multiplier, OutputStage};
 use netkit_kernels::{Filter, FilterForm, FilterS8, Kernels, workspace};
@@ -108,6 +108,81 @@ fn convolutions() {
                     })
                 };
                 assert_same(&run(3), &run(1), || format!("{name}: {conv:?} int8"));
+            }
+        }
+    }
+}
+
+/// Cut into rows of the pool, of which two may read the same rows of the map.
+#[test]
+fn convolutions_that_pool() {
+    for kernels in Kernels::all() {
+        let name = kernels.isa().name();
+        let random = &mut Random::new(7);
+        for (kernel, stride, padding) in [(2, 2, 0), (3, 2, 1)] {
+            let (in_channels, out_channels) = (31, 47);
+            let conv = Conv2d { window: window((71, 32), 3, 1), in_channels, out_channels };
+            let (w, depth) = (&conv.window, conv.window.taps() * in_channels);
+            assert!(w.out_pixels() * out_channels * depth > 24_000_000, "three pieces");
+            let padding = Padding::symmetric(padding, padding);
+            let map = (w.out_h, w.out_w);
+            let window = Window::new(map, (kernel, kernel), stride, padding).unwrap();
+            let pool = Pool2d { window, channels: out_channels };
+            let (rows, outputs) = (window.out_h, window.out_pixels() * out_channels);
+            let inputs = w.in_pixels() * in_channels;
+
+            let (values, bias) = (random.floats(out_channels * depth), random.floats(out_channels));
+            let input = random.floats(inputs);
+            let filter = Filter::File { values: &values, scale: None };
+            let len = workspace::conv2d_max_pool2d_f32(&conv, &pool, FilterForm::File);
+            let run = |threads| {
+                on_threads(threads, || {
+                    let (mut scratch, mut output) = (Scratch::new(len), vec![0.0; outputs]);
+                    let (relu, scratch) = (Activation::Relu, scratch.get());
+                    let output_rows = 0..rows;
+                    kernels.conv2d_max_pool2d_f32(
+                        &conv,
+                        &pool,
+                        &input,
+                        filter,
+                        &bias,
+                        relu,
+                        output_rows,
+                        &mut output,
+                        scratch,
+                    );
+                    bits(&output)
+                })
+            };
+            assert_same(&run(3), &run(1), || format!("{name}: {conv:?} {pool:?}"));
+
+            let (values, input) = (random.bytes(out_channels * depth), random.bytes(inputs));
+            let (multipliers, bias) =
+                (multipliers(random, out_channels), biases(random, out_channels));
+            let mut packed = vec![0; pack::packed_conv2d_s8_len(&conv)];
+            pack::pack_conv2d_s8(&conv, &values, &mut packed).unwrap();
+            for filter in [FilterS8::File(&values), FilterS8::Packed(&packed)] {
+                let run = |threads| {
+                    on_threads(threads, || {
+                        let len = workspace::conv2d_max_pool2d_s8(&conv, &pool, filter.form());
+                        let (mut scratch, mut output) = (Scratch::new(len), vec![0; outputs]);
+                        kernels.conv2d_max_pool2d_s8(
+                            &conv,
+                            &pool,
+                            &input,
+                            7,
+                            filter,
+                            &bias,
+                            &multipliers,
+                            STAGE,
+                            0..rows,
+                            &mut output,
+                            scratch.get(),
+                        );
+                        output
+                    })
+                };
+                assert_same(&run(3), &run(1), || format!("{name}: {conv:?} {pool:?} int8"));
             }
         }
     }

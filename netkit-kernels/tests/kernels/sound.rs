@@ -1,8 +1,8 @@
 //! Arguments that do not fit are refused, whatever they are.
 
-use crate::harness::on_each_isa;
-use netkit_core::op::{Activation, Conv2d, Padding, Window};
-use netkit_kernels::{Filter, Kernels};
+use crate::harness::{Scratch, on_each_isa};
+use netkit_core::op::{Activation, Conv2d, Padding, Pool2d, Window};
+use netkit_kernels::{Filter, FilterForm, Kernels, workspace};
 
 fn window() -> Window {
     Window::new((3, 3), (2, 2), 1, Padding::default()).unwrap()
@@ -49,6 +49,55 @@ fn hostile_windows_are_refused_or_computed_but_never_read_out_of_bounds() {
                 assert!(convolve(kernels, Window { out_w: wrong, ..w }, 9, 0..2));
             }
         }
+    });
+}
+
+/// A pool that is not one of the convolution's map, or of which something is missing.
+#[test]
+fn what_does_not_fit_a_pool_leaves_the_output_as_it_was() {
+    on_each_isa(|kernels| {
+        let conv = Conv2d { window: window(), in_channels: 1, out_channels: 1 };
+        let fits = Window::new((2, 2), (2, 2), 2, Padding::default()).unwrap();
+        let pool = |window| Pool2d { window, channels: 1 };
+        let bytes = workspace::conv2d_max_pool2d_f32(&conv, &pool(fits), FilterForm::File);
+        let run = |pool: Pool2d, input: usize, scratch: usize| {
+            let filter = Filter::File { values: &[1.0; 4], scale: None };
+            let mut memory = Scratch::new(scratch);
+            let (input, bias, none, mut output) =
+                (vec![1.0; input], [0.0], Activation::None, [7.0]);
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let scratch = memory.get();
+                kernels.conv2d_max_pool2d_f32(
+                    &conv,
+                    &pool,
+                    &input,
+                    filter,
+                    &bias,
+                    none,
+                    0..1,
+                    &mut output,
+                    scratch,
+                );
+            }));
+            (result.is_err() || output == [7.0], output)
+        };
+        assert_eq!(run(pool(fits), 9, bytes), (false, [4.0]), "this one fits");
+        assert!(run(pool(fits), 8, bytes).0);
+        if bytes > 0 {
+            assert!(run(pool(fits), 9, bytes - 1).0);
+        }
+        for wrong in [
+            Window { in_h: 3, ..fits },
+            Window { in_w: 1, ..fits },
+            Window { kernel_h: 0, ..fits },
+            Window { stride_w: 0, ..fits },
+            Window { pad_top: usize::MAX, ..fits },
+            Window { dilation_h: usize::MAX / 2, ..fits },
+            Window { out_w: usize::MAX, ..fits },
+        ] {
+            assert!(run(pool(wrong), 9, 1 << 12).0, "{wrong:?}");
+        }
+        assert!(run(Pool2d { window: fits, channels: 2 }, 9, 1 << 12).0);
     });
 }
 

@@ -57,6 +57,17 @@ impl Choices<'_> {
         Some(window)
     }
 
+    /// A pool of a convolution's map.
+    fn pool(&mut self, of: &Window, channels: usize) -> Option<Pool2d> {
+        let kernel = (1 + self.below(4) as u32, 1 + self.below(4) as u32);
+        if self.below(2) == 0 {
+            let window = Window::new((of.out_h, of.out_w), (2, 2), 2, Padding::default())?;
+            return Some(Pool2d { window, channels });
+        }
+        let window = self.window((of.out_h, of.out_w), kernel)?;
+        Some(Pool2d { window, channels })
+    }
+
     fn floats(&mut self, len: usize) -> Vec<f32> {
         (0..len).map(|_| self.random.float()).collect()
     }
@@ -190,6 +201,38 @@ fn conv2d_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
     };
     let file = run(FilterForm::File, Filter::File { values: &weights, scale: None });
     assert_eq!(file, run(FilterForm::Packed, Filter::Packed(&packed)), "{conv:?}");
+    if residual.is_some() {
+        return Some(());
+    }
+    let pool = choices.pool(&window, conv.out_channels)?;
+    let map: Vec<f32> = file.iter().map(|&bits| f32::from_bits(bits)).collect();
+    let mut expected = vec![0.0; pool.window.out_pixels() * pool.channels];
+    reference::max_pool2d_f32(&pool, &map, &mut expected);
+    let rows = cut(choices, pool.window.out_h);
+    for (form, filter) in [
+        (FilterForm::File, Filter::File { values: &weights, scale: None }),
+        (FilterForm::Packed, Filter::Packed(&packed)),
+    ] {
+        let mut all = Vec::new();
+        for rows in rows.clone() {
+            let len = rows.len() * pool.window.out_w * pool.channels;
+            let mut output = Canaries::new(len, offset, 7.5);
+            let mut scratch = Scratch::new(workspace::conv2d_max_pool2d_f32(&conv, &pool, form));
+            kernels.conv2d_max_pool2d_f32(
+                &conv,
+                &pool,
+                &input,
+                filter,
+                &bias,
+                activation,
+                rows,
+                output.get(),
+                scratch.get(),
+            );
+            all.extend(output.take());
+        }
+        assert_eq!(bits(&all), bits(&expected), "{conv:?} {pool:?} {form:?}");
+    }
     Some(())
 }
 
@@ -325,6 +368,37 @@ fn conv2d_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
             all.extend(output.take());
         }
         assert_eq!(all, expected, "{conv:?} {form:?} {}", kernels.isa().name());
+    }
+    let pool = choices.pool(&window, conv.out_channels)?;
+    let map = expected;
+    let mut expected = vec![0; pool.window.out_pixels() * pool.channels];
+    reference::max_pool2d_s8(&pool, &map, &mut expected);
+    let rows = cut(choices, pool.window.out_h);
+    for (form, filter) in [
+        (FilterForm::File, FilterS8::File(&weights)),
+        (FilterForm::Packed, FilterS8::Packed(&packed)),
+    ] {
+        let mut all = Vec::new();
+        for rows in rows.clone() {
+            let len = rows.len() * pool.window.out_w * pool.channels;
+            let mut output = Canaries::new(len, choices.below(64), 0x55);
+            let mut scratch = Scratch::new(workspace::conv2d_max_pool2d_s8(&conv, &pool, form));
+            kernels.conv2d_max_pool2d_s8(
+                &conv,
+                &pool,
+                &input,
+                layer.zero_point,
+                filter,
+                &layer.bias,
+                &layer.multipliers,
+                layer.stage,
+                rows,
+                output.get(),
+                scratch.get(),
+            );
+            all.extend(output.take());
+        }
+        assert_eq!(all, expected, "{conv:?} {pool:?} {form:?} {}", kernels.isa().name());
     }
     Some(())
 }

@@ -1,0 +1,188 @@
+//! `conv2d_max_pool2d_s8`, `depthwise_conv2d_max_pool2d_s8`.
+
+use super::bands::in_bands;
+use super::check::{has, is_pool_of, require, rows_exist};
+use super::{conv2d_s8, depthwise_conv2d_s8};
+use crate::dispatch::Kernels;
+use crate::filter_s8::FilterS8;
+use crate::generic::conv2d_s8::Conv2dS8;
+use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
+use crate::generic::max_pool2d_s8::MaxPool2dS8;
+use crate::parallel::{Piece, compute, product};
+use crate::workspace;
+use core::ops::Range;
+use netkit_core::op::{Conv2d, DepthwiseConv2d, Pool2d};
+use netkit_core::quant::{Multiplier, OutputStage};
+
+impl Kernels {
+    /// Rows `rows` of the maximum pool of a convolution in int8, whose map is never whole in memory.
+    ///
+    /// `pool` reads the map that [`conv2d_s8`](Self::conv2d_s8) gives for `conv`; `output` is just the pool's rows asked
+    /// for; `scratch` is at least [`workspace::conv2d_max_pool2d_s8`] bytes, aligned as it says; the rest is as there.
+    ///
+    /// Exact: what [`max_pool2d_s8`](Self::max_pool2d_s8) makes of the whole map, whatever the instruction set, the form
+    /// of the filter and the choice of `rows`.
+    #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
+    pub fn conv2d_max_pool2d_s8(
+        self,
+        conv: &Conv2d,
+        pool: &Pool2d,
+        input: &[i8],
+        input_zero_point: i32,
+        filter: FilterS8<'_>,
+        bias: &[i32],
+        multipliers: &[Multiplier],
+        stage: OutputStage,
+        rows: Range<usize>,
+        output: &mut [i8],
+        scratch: &mut [u8],
+    ) {
+        let form = conv2d_s8::checked_form(conv, input, filter, bias, multipliers);
+        let Some(form) = form else { return };
+        let (w, p) = (&conv.window, &pool.window);
+        let fits = is_pool_of(pool, w, &[conv.out_channels]);
+        require!(fits, "conv2d_max_pool2d_s8: a pool of {pool:?} of a convolution of {conv:?}");
+        require!(rows_exist(&rows, p.out_h), "conv2d_max_pool2d_s8: rows {rows:?} of {}", p.out_h);
+        let outputs = [rows.len(), p.out_w, pool.channels];
+        require!(has(output.len(), &outputs), "conv2d_max_pool2d_s8: output length");
+        let scratch = scratch.get_mut(..workspace::conv2d_max_pool2d_s8(conv, pool, form));
+        require!(scratch.is_some(), "conv2d_max_pool2d_s8: scratch too short");
+        let Some(scratch) = scratch else { return };
+        let (conv, pool) = (*conv, *pool);
+        let row_macs =
+            product([w.out_w, w.kernel_h, w.kernel_w, conv.in_channels, conv.out_channels]);
+        let row_macs = row_macs.saturating_mul(p.stride_h);
+        compute(Piece { rows, output, residual: None, scratch }, row_macs, |piece| {
+            let Piece { rows, output, scratch, .. } = piece;
+            let plan = workspace::band_plan_s8(&pool, form);
+            let (scratch, band) = scratch.split_at_mut(scratch.len().saturating_sub(plan.len));
+            let row_len = p.out_w * pool.channels;
+            in_bands(
+                &pool,
+                rows,
+                plan.rows,
+                bytemuck::cast_slice_mut(band),
+                |rows, band| {
+                    // The library takes whole convolutions only.
+                    #[cfg(feature = "cmsis-nn")]
+                    let (conv, rows, input) = {
+                        let (window, needed) = super::bands::alone(&conv.window, &rows);
+                        let row_len = window.in_w * conv.in_channels;
+                        let input = input.get(needed.start * row_len..needed.end * row_len);
+                        (Conv2d { window, ..conv }, 0..window.out_h, input.unwrap_or(&[]))
+                    };
+                    let call = Conv2dS8 {
+                        conv,
+                        input,
+                        input_zero_point,
+                        filter,
+                        bias,
+                        multipliers,
+                        stage,
+                        rows,
+                        output: band,
+                        scratch: &mut *scratch,
+                    };
+                    #[cfg(feature = "cmsis-nn")]
+                    let Some(call) = self.offer(call) else { return };
+                    self.run_s8(call);
+                },
+                |pool, rows, band| {
+                    let output = output.get_mut(rows.start * row_len..rows.end * row_len);
+                    let output = output.unwrap_or(&mut []);
+                    let rows = 0..pool.window.out_h;
+                    let call = MaxPool2dS8 { pool: *pool, input: band, rows, output };
+                    #[cfg(feature = "cmsis-nn")]
+                    let Some(call) = self.offer(call) else { return };
+                    self.run_s8(call);
+                },
+            );
+        });
+    }
+
+    /// Rows `rows` of the maximum pool of a depthwise convolution in int8, whose map is never whole in memory.
+    ///
+    /// `pool` reads the map that [`depthwise_conv2d_s8`](Self::depthwise_conv2d_s8) gives for `conv`; `output` is just the
+    /// pool's rows asked for; `scratch` is at least [`workspace::depthwise_conv2d_max_pool2d_s8`] bytes, aligned as it
+    /// says; the rest is as there.
+    ///
+    /// Exact: what [`max_pool2d_s8`](Self::max_pool2d_s8) makes of the whole map, whatever the instruction set, the form
+    /// of the filter and the choice of `rows`.
+    #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
+    pub fn depthwise_conv2d_max_pool2d_s8(
+        self,
+        conv: &DepthwiseConv2d,
+        pool: &Pool2d,
+        input: &[i8],
+        input_zero_point: i32,
+        filter: FilterS8<'_>,
+        bias: &[i32],
+        multipliers: &[Multiplier],
+        stage: OutputStage,
+        rows: Range<usize>,
+        output: &mut [i8],
+        scratch: &mut [u8],
+    ) {
+        let form = depthwise_conv2d_s8::checked_form(conv, input, filter, bias, multipliers);
+        let Some(form) = form else { return };
+        let (w, p) = (&conv.window, &pool.window);
+        let fits = is_pool_of(pool, w, &[conv.channels, conv.multiplier]);
+        require!(fits, "depthwise_conv2d_max_pool2d_s8: a pool of {pool:?} of {conv:?}");
+        let exist = rows_exist(&rows, p.out_h);
+        require!(exist, "depthwise_conv2d_max_pool2d_s8: rows {rows:?} of {}", p.out_h);
+        let outputs = [rows.len(), p.out_w, pool.channels];
+        require!(has(output.len(), &outputs), "depthwise_conv2d_max_pool2d_s8: output length");
+        let bytes = workspace::depthwise_conv2d_max_pool2d_s8(conv, pool, form);
+        let scratch = scratch.get_mut(..bytes);
+        require!(scratch.is_some(), "depthwise_conv2d_max_pool2d_s8: scratch too short");
+        let Some(scratch) = scratch else { return };
+        let (conv, pool) = (*conv, *pool);
+        let row_macs = product([w.out_w, w.kernel_h, w.kernel_w, conv.channels, conv.multiplier]);
+        let row_macs = row_macs.saturating_mul(p.stride_h);
+        compute(Piece { rows, output, residual: None, scratch }, row_macs, |piece| {
+            let Piece { rows, output, scratch, .. } = piece;
+            let plan = workspace::band_plan_s8(&pool, form);
+            let (scratch, band) = scratch.split_at_mut(scratch.len().saturating_sub(plan.len));
+            let row_len = p.out_w * pool.channels;
+            in_bands(
+                &pool,
+                rows,
+                plan.rows,
+                bytemuck::cast_slice_mut(band),
+                |rows, band| {
+                    #[cfg(feature = "cmsis-nn")]
+                    let (conv, rows, input) = {
+                        let (window, needed) = super::bands::alone(&conv.window, &rows);
+                        let row_len = window.in_w * conv.channels;
+                        let input = input.get(needed.start * row_len..needed.end * row_len);
+                        (DepthwiseConv2d { window, ..conv }, 0..window.out_h, input.unwrap_or(&[]))
+                    };
+                    let call = DepthwiseConv2dS8 {
+                        conv,
+                        input,
+                        input_zero_point,
+                        filter,
+                        bias,
+                        multipliers,
+                        stage,
+                        rows,
+                        output: band,
+                        scratch: &mut *scratch,
+                    };
+                    #[cfg(feature = "cmsis-nn")]
+                    let Some(call) = self.offer(call) else { return };
+                    self.run_s8(call);
+                },
+                |pool, rows, band| {
+                    let output = output.get_mut(rows.start * row_len..rows.end * row_len);
+                    let output = output.unwrap_or(&mut []);
+                    let rows = 0..pool.window.out_h;
+                    let call = MaxPool2dS8 { pool: *pool, input: band, rows, output };
+                    #[cfg(feature = "cmsis-nn")]
+                    let Some(call) = self.offer(call) else { return };
+                    self.run_s8(call);
+                },
+            );
+        });
+    }
+}
