@@ -109,6 +109,10 @@ pub(crate) trait SimdS8: Copy {
     /// `a + b`, wrapping.
     fn add(self, a: Self::Sums, b: Self::Sums) -> Self::Sums;
 
+    /// The larger of each pair.
+    #[cfg_attr(netkit_micro, allow(dead_code, reason = "for what microcontrollers do in bands"))]
+    fn max(self, a: Self::Sums, b: Self::Sums) -> Self::Sums;
+
     /// `(x − zero_point) · 2^20` of `LANES` bytes: the first step of a quantized sum.
     ///
     /// # Safety

@@ -10,11 +10,17 @@ use netkit_core::pack::PANEL;
 
 #[cfg(feature = "cmsis-nn")]
 pub use crate::cmsis_nn::workspace::{conv2d_s8, dense_s8, depthwise_conv2d_s8};
-pub(crate) use crate::workspace_pooled::{band_plan_f32, band_plan_s8, conv2d_band_plan_f32};
+#[cfg(not(netkit_micro))]
+pub(crate) use crate::workspace_pooled::{LARGEST_POOL, pools_sums};
+pub(crate) use crate::workspace_pooled::{
+    band_plan_f32, band_plan_s8, conv2d_band_plan_f32, conv2d_band_plan_s8,
+};
 pub use crate::workspace_pooled::{
     conv2d_max_pool2d_f32, conv2d_max_pool2d_s8, depthwise_conv2d_max_pool2d_f32,
     depthwise_conv2d_max_pool2d_s8,
 };
+#[cfg(not(netkit_micro))]
+pub(crate) use crate::workspace_s8::max_pooled_plan_s8;
 #[cfg(not(feature = "cmsis-nn"))]
 pub use crate::workspace_s8::{conv2d_s8, dense_s8, depthwise_conv2d_s8};
 

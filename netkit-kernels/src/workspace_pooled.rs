@@ -2,6 +2,7 @@
 
 use crate::filter::FilterForm;
 use crate::workspace::{self, PACKS, even_rows};
+use crate::workspace_s8::max_pooled_conv2d_s8;
 use netkit_core::op::{Conv2d, DepthwiseConv2d, Pool2d};
 use netkit_core::pack::PANEL;
 
@@ -50,6 +51,31 @@ pub(crate) const fn band_plan_s8(pool: &Pool2d, form: FilterForm) -> BandPlan {
     band_plan(pool, pool.channels, band_bytes(form))
 }
 
+/// The bands of an int8 convolution's map: low where they are an exception.
+pub(crate) const fn conv2d_band_plan_s8(pool: &Pool2d, form: FilterForm) -> BandPlan {
+    let bytes = if pools_sums(pool) { 0 } else { band_bytes(form) };
+    band_plan(pool, pool.channels, bytes)
+}
+
+/// Pixels of the largest window whose sums are pooled.
+pub(crate) const LARGEST_POOL: usize = 16;
+
+/// Whether a pool's windows lie side by side and inside the map, so that each sum is under one of them, and are so small
+/// that the sums under several wait together.
+pub(crate) const fn pools_sums(pool: &Pool2d) -> bool {
+    const fn tiles(input: usize, output: usize, kernel: usize, stride: usize) -> bool {
+        (kernel == stride || output == 1) && output.saturating_mul(kernel) <= input
+    }
+    let w = &pool.window;
+    w.pad_top == 0
+        && w.pad_left == 0
+        && w.dilation_h == 1
+        && w.dilation_w == 1
+        && w.kernel_h.saturating_mul(w.kernel_w) <= LARGEST_POOL
+        && tiles(w.in_h, w.out_h, w.kernel_h, w.stride_h)
+        && tiles(w.in_w, w.out_w, w.kernel_w, w.stride_w)
+}
+
 /// The bands of a float map, `channels` of its channels at a time.
 pub(crate) const fn band_plan_f32(pool: &Pool2d, channels: usize, form: FilterForm) -> BandPlan {
     band_plan(pool, channels, band_bytes(form) / 4)
@@ -89,7 +115,10 @@ pub const fn depthwise_conv2d_max_pool2d_f32(
 /// Scratch of [`conv2d_max_pool2d_s8`](crate::Kernels::conv2d_max_pool2d_s8).
 #[must_use]
 pub const fn conv2d_max_pool2d_s8(conv: &Conv2d, pool: &Pool2d, form: FilterForm) -> usize {
-    workspace::conv2d_s8(conv, form).saturating_add(band_plan_s8(pool, form).len)
+    let bands =
+        workspace::conv2d_s8(conv, form).saturating_add(conv2d_band_plan_s8(pool, form).len);
+    let sums = if pools_sums(pool) { max_pooled_conv2d_s8(conv, pool, form) } else { 0 };
+    if bands < sums { sums } else { bands }
 }
 
 /// Scratch of [`depthwise_conv2d_max_pool2d_s8`](crate::Kernels::depthwise_conv2d_max_pool2d_s8).

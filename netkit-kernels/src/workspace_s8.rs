@@ -2,7 +2,7 @@
 
 use crate::filter::FilterForm;
 use crate::workspace::{PACKS, even_rows};
-use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Window};
+use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Pool2d, Window};
 use netkit_core::pack::{PANEL, RowGroups, Runs};
 
 /// Panels packed at once from file order: as many as the widest tile has vectors.
@@ -75,9 +75,16 @@ pub(crate) const fn conv2d_plan_s8(conv: &Conv2d, input_bytes: usize) -> Conv2dP
         // Blocks of about one size, rather than a short one at the end.
         block_rows = even_rows(w.out_h, block_rows);
     }
-    let rows = if gathered { block_rows } else { input_rows(w, block_rows) };
-    let block_len = round_up(row_pitch.saturating_mul(rows).saturating_add(SLACK));
-    Conv2dPlanS8 { gathered, block_rows, row_pitch, block_len }
+    Conv2dPlanS8 { gathered, block_rows, row_pitch, block_len: 0 }.with_rows(conv, block_rows)
+}
+
+impl Conv2dPlanS8 {
+    /// The same with blocks of this many output rows.
+    pub(crate) const fn with_rows(self, conv: &Conv2d, block_rows: usize) -> Self {
+        let rows = if self.gathered { block_rows } else { input_rows(&conv.window, block_rows) };
+        let block_len = round_up(self.row_pitch.saturating_mul(rows).saturating_add(SLACK));
+        Self { block_rows, block_len, ..self }
+    }
 }
 
 /// Bytes of panels packed at once.
@@ -105,6 +112,31 @@ pub const fn conv2d_s8(conv: &Conv2d, form: FilterForm) -> usize {
         block = wide;
     }
     block.saturating_add(panels)
+}
+
+/// Scratch of a convolution that pools its sums.
+pub(crate) const fn max_pooled_conv2d_s8(conv: &Conv2d, pool: &Pool2d, form: FilterForm) -> usize {
+    let panels = match form {
+        FilterForm::File if !PACKS => return 0,
+        FilterForm::File => panels_len(&Runs::of_conv2d(conv), conv.out_channels),
+        FilterForm::Packed => 0,
+    };
+    let block = max_pooled_plan_s8(conv, pool, 1).block_len;
+    let wide = max_pooled_plan_s8(conv, pool, INPUT_BYTES).block_len.saturating_mul(INPUT_BYTES);
+    let block = if block < wide { wide } else { block };
+    block.saturating_add(panels)
+}
+
+/// The plan of a convolution that pools its sums: that of the convolution, in blocks of whole rows of the pool.
+pub(crate) const fn max_pooled_plan_s8(
+    conv: &Conv2d,
+    pool: &Pool2d,
+    input_bytes: usize,
+) -> Conv2dPlanS8 {
+    let plan = conv2d_plan_s8(conv, input_bytes);
+    let least = if pool.window.kernel_h == 0 { 1 } else { pool.window.kernel_h };
+    let rows = plan.block_rows / least * least;
+    plan.with_rows(conv, if rows < least { least } else { rows })
 }
 
 /// Inputs of a dense layer as the tiles read them.

@@ -12,6 +12,8 @@ pub(crate) mod depthwise_f32;
 pub(crate) mod depthwise_s8;
 pub(crate) mod dot_f32;
 pub(crate) mod interleave_s8;
+#[cfg(not(netkit_micro))]
+pub(crate) mod max_sums_s8;
 pub(crate) mod one_row_s8;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod pairs_s8;

@@ -56,6 +56,14 @@ impl SimdS8 for Scalar {
     }
 
     #[inline(always)]
+    fn max(self, mut a: [i32; LANES], b: [i32; LANES]) -> [i32; LANES] {
+        for (a, b) in a.iter_mut().zip(b) {
+            *a = b.max(*a);
+        }
+        a
+    }
+
+    #[inline(always)]
     unsafe fn load_fractions(self, from: *const i8, zero_point: [i32; LANES]) -> [i32; LANES] {
         // SAFETY: the caller vouches for LANES readable bytes.
         let bytes = unsafe { from.cast::<[i8; LANES]>().read() };

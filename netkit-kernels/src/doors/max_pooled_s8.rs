@@ -8,6 +8,8 @@ use crate::filter_s8::FilterS8;
 use crate::generic::conv2d_s8::Conv2dS8;
 use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::generic::max_pool2d_s8::MaxPool2dS8;
+#[cfg(not(netkit_micro))]
+use crate::generic::max_pooled_s8::{MaxPooledConv2dS8, keeps_order};
 use crate::parallel::{Piece, compute, product};
 use crate::workspace;
 use core::ops::Range;
@@ -49,12 +51,35 @@ impl Kernels {
         require!(scratch.is_some(), "conv2d_max_pool2d_s8: scratch too short");
         let Some(scratch) = scratch else { return };
         let (conv, pool) = (*conv, *pool);
+        #[cfg(not(netkit_micro))]
+        let pools_sums = workspace::pools_sums(&pool) && keeps_order(multipliers);
+        #[cfg(feature = "cmsis-nn")]
+        #[cfg(not(netkit_micro))]
+        let pools_sums = pools_sums && !self.has_cmsis_nn();
         let row_macs =
             product([w.out_w, w.kernel_h, w.kernel_w, conv.in_channels, conv.out_channels]);
         let row_macs = row_macs.saturating_mul(p.stride_h);
         compute(Piece { rows, output, residual: None, scratch }, row_macs, |piece| {
             let Piece { rows, output, scratch, .. } = piece;
-            let plan = workspace::band_plan_s8(&pool, form);
+            #[cfg(not(netkit_micro))]
+            if pools_sums {
+                let call = Conv2dS8 {
+                    conv,
+                    input,
+                    input_zero_point,
+                    filter,
+                    bias,
+                    multipliers,
+                    stage,
+                    rows: rows.clone(),
+                    output: &mut *output,
+                    scratch: &mut *scratch,
+                };
+                if self.run_s8(MaxPooledConv2dS8 { pool, call }) {
+                    return;
+                }
+            }
+            let plan = workspace::conv2d_band_plan_s8(&pool, form);
             let (scratch, band) = scratch.split_at_mut(scratch.len().saturating_sub(plan.len));
             let row_len = p.out_w * pool.channels;
             in_bands(

@@ -9,7 +9,7 @@ use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::{Multiplier, OutputStage};
 
 /// Sums that wait to be stored: those of four of the largest tiles of any instruction set.
-const SUMS: usize = 4 * 14 * 2 * PANEL;
+pub(super) const SUMS: usize = 4 * 14 * 2 * PANEL;
 
 /// Pixels, such as the one of a dense layer, for which less room will do.
 const FEW_PIXELS: usize = 2;
@@ -72,7 +72,6 @@ impl BlockS8<'_> {
         channels: Range<usize>,
     ) {
         self.grid = self.grid.joined();
-        let [one, two, four] = S::TILE_PIXELS;
         let first = channels.start;
         // Once, and no more than is used: filling it takes as long as a tile.
         let (mut few, mut many);
@@ -85,15 +84,7 @@ impl BlockS8<'_> {
         };
         let mut channel = channels.start;
         while channel < channels.end {
-            let left = (channels.end - channel).div_ceil(S::LANES);
-            let vectors = match left {
-                0 | 1 => 1,
-                // Wide tiles for short rows: as many independent sums, fewer tiles.
-                4.. if self.grid.columns <= four => 4,
-                // Two vectors for more sums in registers, or for a row that one cannot fill them with.
-                _ if 2 * two > one || (two > 0 && self.grid.columns <= two) => 2,
-                _ => 1,
-            };
+            let vectors = self.vectors::<S>((channels.end - channel).div_ceil(S::LANES));
             let end = (channel + vectors * S::LANES).min(channels.end);
             let here = channel..end;
             let panel = (channel - first) / PANEL * self.runs.panel_stride();
@@ -105,6 +96,37 @@ impl BlockS8<'_> {
             }
             channel = end;
         }
+    }
+
+    /// How many vectors of channels a tile has where `left` are left.
+    #[inline(always)]
+    pub(super) fn vectors<S: SimdS8>(&self, left: usize) -> usize {
+        let [one, two, four] = S::TILE_PIXELS;
+        match left {
+            0 | 1 => 1,
+            // Wide tiles for short rows: as many independent sums, fewer tiles.
+            4.. if self.grid.columns <= four => 4,
+            // Two vectors for more sums in registers, or for a row that one cannot fill them with.
+            _ if 2 * two > one || (two > 0 && self.grid.columns <= two) => 2,
+            _ => 1,
+        }
+    }
+
+    /// Whether there are so few taps that whole rows are computed at once.
+    #[inline(always)]
+    pub(super) fn is_short<S: SimdS8, const V: usize>(&self) -> bool {
+        V == 1 && self.runs.all_groups() <= S::SHORT_GROUPS
+    }
+
+    /// Pixels of the largest tile of `V` vectors of channels.
+    #[inline(always)]
+    pub(super) fn largest_tile<S: SimdS8, const V: usize>(&self) -> usize {
+        let largest = match V {
+            1 if self.is_short::<S, V>() => SHORT_PIXELS,
+            4 => S::TILE_PIXELS[2],
+            _ => S::TILE_PIXELS[V - 1],
+        };
+        largest.max(1)
     }
 
     /// All pixels, `V` vectors of channels.
@@ -132,13 +154,8 @@ impl BlockS8<'_> {
         let multipliers = multipliers.get(channels.clone()).unwrap_or(&[]);
         let taps = self.runs.taps();
         let finish = Channels::<S, V>::new(simd, multipliers, &start.0, taps, self.stage);
-        let short = V == 1 && self.runs.all_groups() <= S::SHORT_GROUPS;
-        let largest = match V {
-            1 if short => SHORT_PIXELS,
-            4 => S::TILE_PIXELS[2],
-            _ => S::TILE_PIXELS[V - 1],
-        };
-        let largest = largest.max(1);
+        let short = self.is_short::<S, V>();
+        let largest = self.largest_tile::<S, V>();
         let width = V * S::LANES;
         let (mut waiting, mut stored) = (0, 0);
         // Tiles of about one size rather than a small one at the end: first those of one pixel more.
@@ -275,7 +292,7 @@ macro_rules! tile_of {
 
 /// Runs tiles of `pixels` pixels.
 #[inline(always)]
-fn sums_of<S: SimdS8, const V: usize>(simd: S, pixels: usize, tile: TileS8<'_>) {
+pub(super) fn sums_of<S: SimdS8, const V: usize>(simd: S, pixels: usize, tile: TileS8<'_>) {
     tile_of!(P = pixels, simd.call(SumsOf::<P, V>(tile)));
 }
 

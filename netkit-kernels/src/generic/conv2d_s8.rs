@@ -151,7 +151,7 @@ fn pad<S: SimdS8>(zero_point: i32, to: &mut [u8]) {
 
 /// The input rows that output rows `rows` read, with the padding they reach into.
 #[inline(always)]
-fn copy_rows<S: SimdS8>(
+pub(super) fn copy_rows<S: SimdS8>(
     conv: &Conv2d,
     plan: &Conv2dPlanS8,
     input: &[i8],
@@ -185,7 +185,7 @@ fn copy_rows<S: SimdS8>(
 
 /// The one input pixel of each output pixel of a 1×1 kernel.
 #[inline(always)]
-fn gather<S: SimdS8>(
+pub(super) fn gather<S: SimdS8>(
     conv: &Conv2d,
     plan: &Conv2dPlanS8,
     input: &[i8],

@@ -22,6 +22,8 @@ pub(crate) mod elementwise_f32;
 pub(crate) mod elementwise_s8;
 pub(crate) mod max_pool2d_f32;
 pub(crate) mod max_pool2d_s8;
+#[cfg(not(netkit_micro))]
+pub(crate) mod max_pooled_s8;
 pub(crate) mod norm_f32;
 pub(crate) mod softmax_f32;
 pub(crate) mod softmax_s8;

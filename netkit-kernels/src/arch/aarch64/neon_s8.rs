@@ -98,6 +98,12 @@ pub(super) fn add(a: Sums, b: Sums) -> Sums {
     [vaddq_s32(a[0], b[0]), vaddq_s32(a[1], b[1])]
 }
 
+#[target_feature(enable = "neon")]
+#[inline]
+pub(super) fn max(a: Sums, b: Sums) -> Sums {
+    [vmaxq_s32(a[0], b[0]), vmaxq_s32(a[1], b[1])]
+}
+
 /// Stores eight of the outputs.
 ///
 /// # Safety
@@ -248,6 +254,12 @@ macro_rules! shared {
         fn add(self, a: Sums, b: Sums) -> Sums {
             // SAFETY: the token proves NEON.
             unsafe { neon_s8::add(a, b) }
+        }
+
+        #[inline(always)]
+        fn max(self, a: Sums, b: Sums) -> Sums {
+            // SAFETY: the token proves NEON.
+            unsafe { neon_s8::max(a, b) }
         }
 
         #[inline(always)]

@@ -135,6 +135,11 @@ impl SimdS8 for Simd128 {
     }
 
     #[inline(always)]
+    fn max(self, a: v128, b: v128) -> v128 {
+        i32x4_max(a, b)
+    }
+
+    #[inline(always)]
     unsafe fn load_fractions(self, from: *const i8, zero_point: v128) -> v128 {
         // SAFETY: the caller vouches for 4 readable bytes; the instruction asks for no alignment.
         let four = unsafe { v128_load32_zero(from.cast()) };

@@ -344,6 +344,12 @@ macro_rules! avx2_s8 {
             }
 
             #[inline(always)]
+            fn max(self, a: __m256i, b: __m256i) -> __m256i {
+                // SAFETY: the token proves AVX2.
+                unsafe { _mm256_max_epi32(a, b) }
+            }
+
+            #[inline(always)]
             unsafe fn load_fractions(self, from: *const i8, zero_point: __m256i) -> __m256i {
                 // SAFETY: the token proves AVX2; the caller vouches for 8 readable bytes.
                 let bytes = unsafe { _mm_loadl_epi64(from.cast()) };

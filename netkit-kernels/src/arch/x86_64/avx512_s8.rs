@@ -308,6 +308,12 @@ macro_rules! avx512_s8 {
             }
 
             #[inline(always)]
+            fn max(self, a: __m512i, b: __m512i) -> __m512i {
+                // SAFETY: the token proves AVX-512.
+                unsafe { _mm512_max_epi32(a, b) }
+            }
+
+            #[inline(always)]
             unsafe fn load_fractions(self, from: *const i8, zero_point: __m512i) -> __m512i {
                 // SAFETY: the token proves AVX-512; the caller vouches for 16 readable bytes.
                 let bytes = unsafe { _mm_loadu_si128(from.cast()) };

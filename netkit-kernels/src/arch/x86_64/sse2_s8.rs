@@ -55,6 +55,12 @@ impl SimdS8 for Sse2 {
     }
 
     #[inline(always)]
+    fn max(self, a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: the token proves SSE2.
+        unsafe { larger(a, b) }
+    }
+
+    #[inline(always)]
     unsafe fn load_fractions(self, from: *const i8, zero_point: __m128i) -> __m128i {
         // SAFETY: the caller vouches for 4 readable bytes.
         let four = unsafe { from.cast::<i32>().read_unaligned() };
@@ -176,6 +182,14 @@ impl SimdS8 for Sse2 {
             unsafe { _mm_storeu_si128(to.wrapping_add(16 * i).cast(), group) };
         }
     }
+}
+
+/// The larger of each pair: there is an instruction for 16 bits only.
+#[target_feature(enable = "sse2")]
+#[inline]
+fn larger(a: __m128i, b: __m128i) -> __m128i {
+    let first = _mm_cmpgt_epi32(a, b);
+    _mm_or_si128(_mm_and_si128(first, a), _mm_andnot_si128(first, b))
 }
 
 #[target_feature(enable = "sse2")]
