@@ -3,10 +3,10 @@
 //!
 //! A directed acyclic graph with any number of inputs and outputs; `.nk` files have one of each. It
 //! lives in storage the caller lends, so building one allocates nothing. [`Builder`] is the only way to
-//! make a [`Graph`]; it fuses what can be fused as nodes arrive (batch norms into convolutions,
-//! activations and residual sums into their producers), so a graph never holds an unfused form.
+//! make a [`Graph`]; it fuses what can be fused as nodes arrive (batch norms and maximum pools into
+//! convolutions, activations and residual sums into their producers), so a graph never holds an unfused form.
 
-use crate::op::{Activation, Op};
+use crate::op::{Activation, Op, Pool2d, Window};
 use crate::quant::Quant;
 use crate::tensor::{DType, Shape};
 
@@ -359,8 +359,8 @@ impl<'s> Builder<'s> {
         part: &'static str,
     ) -> Result<ValueId, Full> {
         if let Some(node) = self.open_producer(value)
-            && let Op::Conv2d { activation: Activation::None, residual: false, .. }
-            | Op::DepthwiseConv2d { activation: Activation::None, .. } = node.op
+            && let Op::Conv2d { activation: Activation::None, residual: false, pool: None, .. }
+            | Op::DepthwiseConv2d { activation: Activation::None, pool: None, .. } = node.op
             && let Some(weights) = &mut node.weights
             && weights.fold.is_none()
         {
@@ -378,7 +378,8 @@ impl<'s> Builder<'s> {
         if addend != sum
             && self.producer_index(addend) < self.producer_index(sum)
             && let Some(node) = self.open_producer(sum)
-            && let Op::Conv2d { activation: Activation::None, residual, .. } = &mut node.op
+            && let Op::Conv2d { activation: Activation::None, residual, pool: None, .. } =
+                &mut node.op
             && !*residual
         {
             *residual = true;
@@ -395,6 +396,27 @@ impl<'s> Builder<'s> {
             output,
             "add",
         )
+    }
+
+    /// A maximum pool of `value`, which gives `output`: fused into the convolution that produces `value` where nobody
+    /// else reads it, otherwise a node of its own. What the pool does not read a convolution with one does not
+    /// compute.
+    pub fn max_pool(
+        &mut self,
+        value: ValueId,
+        pool: Pool2d,
+        output: Value,
+    ) -> Result<ValueId, Full> {
+        if let Some(node) = self.open_producer(value)
+            && let Some((window, slot)) = pool_slot(&mut node.op)
+        {
+            (window.out_h, window.out_w) = pool.window.reach();
+            let (in_h, in_w) = (window.out_h, window.out_w);
+            *slot = Some(Pool2d { window: Window { in_h, in_w, ..pool.window }, ..pool });
+            self.values[value.index()] = output;
+            return Ok(value);
+        }
+        self.push(Op::MaxPool2d(pool), &[value], None, output, "")
     }
 
     /// The finished graph. An output that no node produces is copied, so that every output has a
@@ -436,10 +458,22 @@ impl<'s> Builder<'s> {
 fn activation_slot(op: &mut Op) -> Option<&mut Activation> {
     match op {
         Op::Dense { activation, .. }
-        | Op::Conv2d { activation, .. }
-        | Op::DepthwiseConv2d { activation, .. }
+        | Op::Conv2d { activation, pool: None, .. }
+        | Op::DepthwiseConv2d { activation, pool: None, .. }
         | Op::BatchNorm(_, activation)
         | Op::Add { activation, .. } => Some(activation),
+        _ => None,
+    }
+}
+
+/// Where a pool may be fused, and the window of the convolution it then belongs to. A residual is as large as the whole
+/// map, of which a pool may read a part.
+fn pool_slot(op: &mut Op) -> Option<(&mut Window, &mut Option<Pool2d>)> {
+    match op {
+        Op::Conv2d { conv, residual: false, pool: pool @ None, .. } => {
+            Some((&mut conv.window, pool))
+        }
+        Op::DepthwiseConv2d { conv, pool: pool @ None, .. } => Some((&mut conv.window, pool)),
         _ => None,
     }
 }
@@ -464,7 +498,71 @@ mod tests {
             conv: Conv2d { window, in_channels: 2, out_channels: 2 },
             activation: Activation::None,
             residual: false,
+            pool: None,
         }
+    }
+
+    fn pool() -> (Pool2d, Value) {
+        let window = Window::new((4, 4), (3, 3), 2, Padding::default()).unwrap();
+        (Pool2d { window, channels: 2 }, Value::float(Shape::new(&[1, 1, 2]).unwrap()))
+    }
+
+    #[test]
+    fn a_pool_fuses_into_a_convolution_and_spares_it_what_it_does_not_read() {
+        let (mut nodes, mut values) = ([Node::EMPTY; 8], [Value::EMPTY; 8]);
+        let mut builder = Builder::new(&mut nodes, &mut values);
+        let x = builder.input(map()).unwrap();
+        let y = builder.push(conv(), &[x], Some(WEIGHTS), map(), "").unwrap();
+        let y = builder.activate(y, Activation::Relu).unwrap();
+        let (pool, pooled) = pool();
+        assert_eq!(builder.max_pool(y, pool, pooled).unwrap(), y);
+        // Nothing fuses behind it: it would be computed before the pool.
+        let z = builder.activate(y, Activation::Relu6).unwrap();
+        let z = builder.batch_norm(z, FOLD, BATCH_NORM, "").unwrap();
+        let graph = builder.finish(x, z).unwrap();
+        let names = ["conv2d_max_pool2d", "activation", "batch_norm"];
+        assert!(graph.nodes().iter().map(|node| node.op.name()).eq(names));
+        assert_eq!(graph.value(y).shape, pooled.shape);
+        let Op::Conv2d { conv, activation: Activation::Relu, pool: Some(fused), .. } =
+            graph.nodes()[0].op
+        else {
+            panic!("{:?}", graph.nodes()[0].op);
+        };
+        assert_eq!((conv.window.out_h, conv.window.out_w), (3, 3));
+        assert_eq!(fused.window, Window { in_h: 3, in_w: 3, ..pool.window });
+    }
+
+    #[test]
+    fn a_pool_of_a_map_that_others_read_or_that_has_a_residual_is_a_node() {
+        for pinned in [true, false] {
+            let (mut nodes, mut values) = ([Node::EMPTY; 8], [Value::EMPTY; 8]);
+            let mut builder = Builder::new(&mut nodes, &mut values);
+            let x = builder.input(map()).unwrap();
+            let y = builder.push(conv(), &[x], Some(WEIGHTS), map(), "").unwrap();
+            let y = if pinned {
+                builder.pin(y);
+                y
+            } else {
+                builder.add_float(y, x).unwrap()
+            };
+            let (pool, pooled) = pool();
+            let z = builder.max_pool(y, pool, pooled).unwrap();
+            assert_ne!(z, y);
+            assert_eq!(builder.nodes()[1].op, Op::MaxPool2d(pool));
+        }
+    }
+
+    #[test]
+    fn one_pool_fuses_and_the_next_is_a_node() {
+        let (mut nodes, mut values) = ([Node::EMPTY; 8], [Value::EMPTY; 8]);
+        let mut builder = Builder::new(&mut nodes, &mut values);
+        let x = builder.input(map()).unwrap();
+        let y = builder.push(conv(), &[x], Some(WEIGHTS), map(), "").unwrap();
+        let window = Window::new((4, 4), (1, 1), 1, Padding::default()).unwrap();
+        let first = Pool2d { window, channels: 2 };
+        assert_eq!(builder.max_pool(y, first, map()).unwrap(), y);
+        let (second, pooled) = pool();
+        assert_ne!(builder.max_pool(y, second, pooled).unwrap(), y);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::diag::{Code, Diagnostic, Sink, Site};
 use crate::format::NkFile;
 use crate::graph::{Builder, Graph, Node, Value, ValueId};
 use crate::lower::{LayerInfo, lower, max_nodes};
-use crate::op::{Activation, Op};
+use crate::op::{Activation, Op, Pool2d};
 use crate::plan::{Placement, Plan, Slot};
 use crate::quant::{AddStage, Multiplier, OutputStage, SoftmaxStage};
 use crate::tensor::Shape;
@@ -258,6 +258,15 @@ impl<'s> Step<'_, 's> {
             | Op::Add { activation, .. }
             | Op::Activation { activation, .. } => activation,
             _ => Activation::None,
+        }
+    }
+
+    /// The maximum pool fused into it.
+    #[must_use]
+    pub const fn pool(&self) -> Option<&'s Pool2d> {
+        match &self.node.op {
+            Op::Conv2d { pool, .. } | Op::DepthwiseConv2d { pool, .. } => pool.as_ref(),
+            _ => None,
         }
     }
 

@@ -5,7 +5,7 @@ use netkit_core::diag::{Code, Diagnostic, FirstError, Site};
 use netkit_core::format::NkFile;
 use netkit_core::graph::{Constant, Node, Value, Weights, fold_bias};
 use netkit_core::lower::LayerInfo;
-use netkit_core::op::Op;
+use netkit_core::op::{Conv2d, DepthwiseConv2d, Op};
 use netkit_core::pack::row_sums;
 use netkit_core::plan::{CACHE_LINE, Slot};
 use netkit_core::program::{Program, Step, Storage, StorageSize, compile};
@@ -164,8 +164,10 @@ fn bind_float<'a>(
 /// Whether this target's kernels can compute an operator at all.
 fn is_computable(op: &Op) -> bool {
     match op {
-        Op::Conv2d { conv, .. } => conv.window.is_computable(),
-        Op::DepthwiseConv2d { conv, .. } => conv.window.is_computable(),
+        Op::Conv2d { conv: Conv2d { window, .. }, pool, .. }
+        | Op::DepthwiseConv2d { conv: DepthwiseConv2d { window, .. }, pool, .. } => {
+            window.is_computable() && pool.is_none_or(|pool| pool.window.is_computable())
+        }
         Op::MaxPool2d(pool) | Op::AveragePool2d(pool) => pool.window.is_computable(),
         _ => true,
     }
@@ -175,11 +177,27 @@ fn is_computable(op: &Op) -> bool {
 fn scratch_bytes(step: &Step<'_, '_>) -> usize {
     let form = FilterForm::File;
     match (&step.node.op, step.is_quantized()) {
-        (Op::Conv2d { conv, .. }, false) => workspace::conv2d_f32(conv, form),
-        (Op::DepthwiseConv2d { conv, .. }, false) => workspace::depthwise_conv2d_f32(conv, form),
+        (Op::Conv2d { conv, pool: None, .. }, false) => workspace::conv2d_f32(conv, form),
+        (Op::Conv2d { conv, pool: Some(pool), .. }, false) => {
+            workspace::conv2d_max_pool2d_f32(conv, pool, form)
+        }
+        (Op::DepthwiseConv2d { conv, pool: None, .. }, false) => {
+            workspace::depthwise_conv2d_f32(conv, form)
+        }
+        (Op::DepthwiseConv2d { conv, pool: Some(pool), .. }, false) => {
+            workspace::depthwise_conv2d_max_pool2d_f32(conv, pool, form)
+        }
         (Op::GlobalResponseNorm { shape, .. }, _) => workspace::global_response_norm_f32(shape),
-        (Op::Conv2d { conv, .. }, true) => workspace::conv2d_s8(conv, form),
-        (Op::DepthwiseConv2d { conv, .. }, true) => workspace::depthwise_conv2d_s8(conv, form),
+        (Op::Conv2d { conv, pool: None, .. }, true) => workspace::conv2d_s8(conv, form),
+        (Op::Conv2d { conv, pool: Some(pool), .. }, true) => {
+            workspace::conv2d_max_pool2d_s8(conv, pool, form)
+        }
+        (Op::DepthwiseConv2d { conv, pool: None, .. }, true) => {
+            workspace::depthwise_conv2d_s8(conv, form)
+        }
+        (Op::DepthwiseConv2d { conv, pool: Some(pool), .. }, true) => {
+            workspace::depthwise_conv2d_max_pool2d_s8(conv, pool, form)
+        }
         (Op::Dense { dense, .. }, true) => workspace::dense_s8(dense, form),
         _ => 0,
     }

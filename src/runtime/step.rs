@@ -84,12 +84,24 @@ impl Element for f32 {
         let activation = step.activation();
         match &step.node.op {
             Op::Dense { dense, .. } => k.dense_f32(dense, x, filter, bias, activation, output),
-            Op::Conv2d { conv, residual, .. } => {
+            Op::Conv2d { conv, pool: Some(pool), .. } => {
+                let rows = 0..pool.window.out_h;
+                k.conv2d_max_pool2d_f32(
+                    conv, pool, x, filter, bias, activation, rows, output, scratch,
+                );
+            }
+            Op::Conv2d { conv, residual, pool: None, .. } => {
                 let residual = if *residual { rest.first().copied() } else { None };
                 let rows = 0..conv.window.out_h;
                 k.conv2d_f32(conv, x, filter, bias, residual, activation, rows, output, scratch);
             }
-            Op::DepthwiseConv2d { conv, .. } => {
+            Op::DepthwiseConv2d { conv, pool: Some(pool), .. } => {
+                let rows = 0..pool.window.out_h;
+                k.depthwise_conv2d_max_pool2d_f32(
+                    conv, pool, x, filter, bias, activation, rows, output, scratch,
+                );
+            }
+            Op::DepthwiseConv2d { conv, pool: None, .. } => {
                 let rows = 0..conv.window.out_h;
                 k.depthwise_conv2d_f32(conv, x, filter, bias, activation, rows, output, scratch);
             }
@@ -152,7 +164,23 @@ impl Element for i8 {
                     scratch,
                 );
             }
-            Op::Conv2d { conv, .. } => {
+            Op::Conv2d { conv, pool: Some(pool), .. } => {
+                let rows = 0..pool.window.out_h;
+                k.conv2d_max_pool2d_s8(
+                    conv,
+                    pool,
+                    x,
+                    zero_point,
+                    filter,
+                    bias,
+                    multipliers,
+                    stage,
+                    rows,
+                    output,
+                    scratch,
+                );
+            }
+            Op::Conv2d { conv, pool: None, .. } => {
                 let rows = 0..conv.window.out_h;
                 k.conv2d_s8(
                     conv,
@@ -167,7 +195,23 @@ impl Element for i8 {
                     scratch,
                 );
             }
-            Op::DepthwiseConv2d { conv, .. } => {
+            Op::DepthwiseConv2d { conv, pool: Some(pool), .. } => {
+                let rows = 0..pool.window.out_h;
+                k.depthwise_conv2d_max_pool2d_s8(
+                    conv,
+                    pool,
+                    x,
+                    zero_point,
+                    filter,
+                    bias,
+                    multipliers,
+                    stage,
+                    rows,
+                    output,
+                    scratch,
+                );
+            }
+            Op::DepthwiseConv2d { conv, pool: None, .. } => {
                 let rows = 0..conv.window.out_h;
                 k.depthwise_conv2d_s8(
                     conv,

@@ -25,9 +25,13 @@ impl Emit<'_, '_, '_> {
     pub(super) fn step(&self, step: &Step<'_, '_>, tensors: &mut Tensors) -> StepCode {
         let names = Names::of(step.index);
         let needs = self.needs(step, &names, tensors);
-        let Names { operator, scratch, .. } = &names;
+        let Names { operator, pool, scratch, .. } = &names;
         let attributes =
             needs.attributes.map(|(kind, value)| quote!(const #operator: nk::#kind = #value;));
+        let pool = step
+            .pool()
+            .map(operator::pool2d)
+            .map(|value| quote!(const #pool: nk::Pool2d = #value;));
         let constants = needs.constants;
         let bytes = needs.scratch.map(|bytes| quote!(const #scratch: nk::usize = #bytes;));
         let scratch = bytes.is_some().then(|| quote!(#scratch));
@@ -36,7 +40,7 @@ impl Emit<'_, '_, '_> {
         let views = memory.views;
         let observation = observation(step);
         StepCode {
-            items: quote!(#attributes #constants #bytes),
+            items: quote!(#attributes #pool #constants #bytes),
             statements: quote!(#observation #views #call;),
             scratch,
         }
@@ -55,12 +59,18 @@ fn call(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
 }
 
 fn call_f32(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
-    let Names { operator, filter, weights, bias, .. } = names;
+    let Names { operator, pool, filter, weights, bias, .. } = names;
     let Memory { inputs, output: y, .. } = memory;
     let x = &inputs[0];
     let activation = operator::activation(step.activation());
     match &step.node.op {
-        Op::Conv2d { conv, residual, .. } => {
+        Op::Conv2d { pool: Some(of), .. } => {
+            let rows = rows(of.window.out_h);
+            quote!(kernels.conv2d_max_pool2d_f32(
+                &#operator, &#pool, #x, #filter, #bias, #activation, #rows, #y, scratch
+            ))
+        }
+        Op::Conv2d { conv, residual, pool: None, .. } => {
             let rows = rows(conv.window.out_h);
             let residual = if *residual {
                 let addend = &inputs[1];
@@ -72,7 +82,13 @@ fn call_f32(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream 
                 &#operator, #x, #filter, #bias, #residual, #activation, #rows, #y, scratch
             ))
         }
-        Op::DepthwiseConv2d { conv, .. } => {
+        Op::DepthwiseConv2d { pool: Some(of), .. } => {
+            let rows = rows(of.window.out_h);
+            quote!(kernels.depthwise_conv2d_max_pool2d_f32(
+                &#operator, &#pool, #x, #filter, #bias, #activation, #rows, #y, scratch
+            ))
+        }
+        Op::DepthwiseConv2d { conv, pool: None, .. } => {
             let rows = rows(conv.window.out_h);
             quote!(kernels.depthwise_conv2d_f32(
                 &#operator, #x, #filter, #bias, #activation, #rows, #y, scratch

@@ -7,6 +7,8 @@ use quote::format_ident;
 pub(super) struct Names {
     /// The operator's attributes.
     pub(super) operator: Ident,
+    /// The attributes of the pool fused into it.
+    pub(super) pool: Ident,
     /// The filter as its kernel takes it.
     pub(super) filter: Ident,
     /// The scale of a normalisation.
@@ -27,6 +29,7 @@ impl Names {
         let name = |what: &str| format_ident!("{what}_{step}");
         Self {
             operator: name("OPERATOR"),
+            pool: name("POOL"),
             filter: name("FILTER"),
             weights: name("WEIGHTS"),
             bias: name("BIAS"),

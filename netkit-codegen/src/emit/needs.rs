@@ -8,7 +8,7 @@ use netkit_core::op::Op;
 use netkit_core::pack;
 use netkit_core::program::Step;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 
 /// Everything that the steps of a program read and that lies in statics.
 ///
@@ -76,7 +76,7 @@ impl Emit<'_, '_, '_> {
     }
 
     fn needs_f32(&self, step: &Step<'_, '_>, names: &Names, tensors: &mut Tensors) -> Needs {
-        let Names { operator, filter, weights, bias, .. } = names;
+        let Names { operator, weights, bias, .. } = names;
         let attributes = attributes(&step.node.op);
         let Some(constants) = &step.node.weights else {
             return Needs { attributes, ..Needs::default() };
@@ -89,7 +89,7 @@ impl Emit<'_, '_, '_> {
                 pack::pack_conv2d_f32(conv, &values, scale.as_deref(), &mut packed)
                     .expect("checked graphs have filters of the right size");
                 filter_forms(names, constants, &packed, tensors);
-                Some(quote!(nk::workspace::conv2d_f32(&#operator, #filter.form())))
+                Some(workspace(step, names))
             }
             Op::DepthwiseConv2d { conv, .. } => {
                 let mut packed = vec![0.0; pack::packed_depthwise_conv2d_f32_len(conv)];
@@ -99,7 +99,7 @@ impl Emit<'_, '_, '_> {
                 pack::pack_depthwise_conv2d_f32(taps, channels, &values, scale, &mut packed)
                     .expect("checked graphs have filters of the right size");
                 filter_forms(names, constants, &packed, tensors);
-                Some(quote!(nk::workspace::depthwise_conv2d_f32(&#operator, #filter.form())))
+                Some(workspace(step, names))
             }
             Op::Dense { .. } => {
                 let in_file_order = file_filter(names, constants, &mut tensors.shared);
@@ -128,6 +128,15 @@ impl Emit<'_, '_, '_> {
         let scale = constants.fold.map(|fold| self.floats(&fold.scale));
         (self.floats(&constants.filter), scale)
     }
+}
+
+/// Bytes of scratch of a step that has a filter in either form, as the target's compiler evaluates it.
+pub(super) fn workspace(step: &Step<'_, '_>, names: &Names) -> TokenStream {
+    let Names { operator, pool, filter, .. } = names;
+    let dtype = if step.is_quantized() { "s8" } else { "f32" };
+    let door = format_ident!("{}_{dtype}", step.node.op.name());
+    let pool = step.pool().map(|_| quote!(&#pool,));
+    quote!(nk::workspace::#door(&#operator, #pool #filter.form()))
 }
 
 /// A float filter in both forms.

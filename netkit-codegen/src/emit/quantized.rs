@@ -3,7 +3,7 @@
 use super::forward::{StepCode, move_data, rows};
 use super::layout::{Memory, region};
 use super::names::Names;
-use super::needs::{Needs, Tensors, attributes};
+use super::needs::{Needs, Tensors, attributes, workspace};
 use super::{Emit, float, number, weights};
 use netkit_core::graph::Weights;
 use netkit_core::op::{Dense, Op};
@@ -20,26 +20,26 @@ impl Emit<'_, '_, '_> {
         names: &Names,
         tensors: &mut Tensors,
     ) -> Needs {
-        let Names { operator, filter, bias, multipliers, .. } = names;
+        let Names { filter, bias, multipliers, .. } = names;
         let op = &step.node.op;
         let needs = Needs { attributes: attributes(op), ..Needs::default() };
         let Some(constants) = &step.node.weights else { return needs };
         let values = self.integers(&constants.filter);
-        let (packed, door) = match op {
+        let packed = match op {
             Op::Conv2d { conv, .. } => {
                 let mut packed = vec![0; pack::packed_conv2d_s8_len(conv)];
                 let done = pack::pack_conv2d_s8(conv, &values, &mut packed);
-                (done.map(|()| packed), quote!(conv2d_s8))
+                done.map(|()| packed)
             }
             Op::DepthwiseConv2d { conv, .. } => {
                 let mut packed = vec![0; pack::packed_depthwise_conv2d_s8_len(conv)];
                 let done = pack::pack_depthwise_conv2d_s8(conv, &values, &mut packed);
-                (done.map(|()| packed), quote!(depthwise_conv2d_s8))
+                done.map(|()| packed)
             }
             Op::Dense { dense, .. } => {
                 let mut packed = vec![0; pack::packed_dense_s8_len(dense)];
                 let done = pack::pack_dense_s8(dense, &values, &mut packed);
-                (done.map(|()| packed), quote!(dense_s8))
+                done.map(|()| packed)
             }
             // Nothing else has weights in an int8 model.
             _ => return needs,
@@ -61,7 +61,7 @@ impl Emit<'_, '_, '_> {
                 const #multipliers: &[nk::Multiplier] = #factors.as_multipliers();
                 #row_sums
             },
-            scratch: Some(quote!(nk::workspace::#door(&#operator, #filter.form()))),
+            scratch: Some(workspace(step, names)),
             ..needs
         }
     }
@@ -249,21 +249,35 @@ impl Emit<'_, '_, '_> {
 }
 
 pub(super) fn call_s8(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
-    let Names { operator, filter, bias, multipliers, row_sums, .. } = names;
+    let Names { operator, pool, filter, bias, multipliers, row_sums, .. } = names;
     let Memory { inputs, output: y, .. } = memory;
     let x = &inputs[0];
     let zero_point = Literal::i32_unsuffixed(step.input().value.quant.zero_point);
     // `None` belongs to activations that checked int8 graphs do not hold.
     let stage = step.output_stage().map(output_stage);
     match &step.node.op {
-        Op::Conv2d { conv, .. } => {
+        Op::Conv2d { pool: Some(of), .. } => {
+            let rows = rows(of.window.out_h);
+            quote!(kernels.conv2d_max_pool2d_s8(
+                &#operator, &#pool, #x, #zero_point, #filter, #bias, #multipliers,
+                #stage, #rows, #y, scratch
+            ))
+        }
+        Op::Conv2d { conv, pool: None, .. } => {
             let rows = rows(conv.window.out_h);
             quote!(kernels.conv2d_s8(
                 &#operator, #x, #zero_point, #filter, #bias, #multipliers,
                 #stage, #rows, #y, scratch
             ))
         }
-        Op::DepthwiseConv2d { conv, .. } => {
+        Op::DepthwiseConv2d { pool: Some(of), .. } => {
+            let rows = rows(of.window.out_h);
+            quote!(kernels.depthwise_conv2d_max_pool2d_s8(
+                &#operator, &#pool, #x, #zero_point, #filter, #bias, #multipliers,
+                #stage, #rows, #y, scratch
+            ))
+        }
+        Op::DepthwiseConv2d { conv, pool: None, .. } => {
             let rows = rows(conv.window.out_h);
             quote!(kernels.depthwise_conv2d_s8(
                 &#operator, #x, #zero_point, #filter, #bias, #multipliers,

@@ -2,7 +2,7 @@
 
 use crate::diag::{Code, Value as Say};
 use crate::format::{Activation as FileActivation, Layer, Pool2d as PoolRecord};
-use crate::graph::{Value, ValueId};
+use crate::graph::{Builder, Full, Value, ValueId};
 use crate::op::{Activation, Dense, Op, Pool2d};
 use crate::quant::Quant;
 
@@ -29,7 +29,7 @@ const fn applied(activation: FileActivation, alpha: f32) -> Applied {
     })
 }
 
-impl Lowering<'_, '_, '_> {
+impl<'s> Lowering<'_, '_, 's> {
     /// Lowers the current record.
     pub(super) fn layer(&mut self) -> Flow {
         self.order()?;
@@ -75,8 +75,10 @@ impl Lowering<'_, '_, '_> {
                 let value = self.depthwise(self.value, window, Activation::None, "")?;
                 self.finish(value, applied(layer.activation, layer.alpha))
             }
-            Layer::MaxPool2d(layer) => self.pool(&layer, Op::MaxPool2d),
-            Layer::AvgPool2d(layer) => self.pool(&layer, Op::AveragePool2d),
+            Layer::MaxPool2d(layer) => self.pool(&layer, Builder::max_pool),
+            Layer::AvgPool2d(layer) => self.pool(&layer, |graph, value, pool, output| {
+                graph.push(Op::AveragePool2d(pool), &[value], None, output, "")
+            }),
             Layer::Flatten => {
                 self.shape = self.output_shape(&[self.shape.elements()])?;
                 self.flat = true;
@@ -237,7 +239,11 @@ impl Lowering<'_, '_, '_> {
         self.stored(pushed)
     }
 
-    fn pool(&mut self, layer: &PoolRecord, op: fn(Pool2d) -> Op) -> Flow {
+    fn pool(
+        &mut self,
+        layer: &PoolRecord,
+        push: fn(&mut Builder<'s>, ValueId, Pool2d, Value) -> Result<ValueId, Full>,
+    ) -> Flow {
         let file = layer.geometry();
         let window = self.window(self.value, &file, 4)?;
         if file.top.max(file.bottom) >= file.kernel_h || file.left.max(file.right) >= file.kernel_w
@@ -253,8 +259,7 @@ impl Lowering<'_, '_, '_> {
         let shape = self.output_shape(&[window.out_h, window.out_w, channels])?;
         let output =
             if self.quantized { Value::quantized(shape, known.quant) } else { Value::float(shape) };
-        let op = op(Pool2d { window, channels });
-        let pushed = self.graph.push(op, &[self.value], None, output, "");
+        let pushed = push(&mut self.graph, self.value, Pool2d { window, channels }, output);
         let value = self.stored(pushed)?;
         self.advance(value);
         Ok(())

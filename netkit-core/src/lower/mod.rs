@@ -34,9 +34,9 @@ pub struct LayerInfo {
     pub output: Shape,
     /// Index of the first node it was lowered into; those of the next layer begin where its own end.
     pub first_node: u16,
-    /// Number of nodes; a flatten and a tap have none.
+    /// Number of nodes; a flatten and a tap have none, nor has what is fused into an earlier layer's.
     pub nodes: u16,
-    /// Multiply-accumulate operations of one inference.
+    /// Multiply-accumulate operations of one inference, those of the whole output.
     pub macs: u64,
     /// Elements of its weight and bias tensors.
     pub parameters: u64,
@@ -477,7 +477,7 @@ impl Lowering<'_, '_, '_> {
         let mut weights = self.pair(spec.dims, spec.out_channels)?;
         let output = self.weighted_output(input, shape, &mut weights, spec.out_channels)?;
         let conv = Conv2d { window, in_channels, out_channels: spec.out_channels as usize };
-        let op = Op::Conv2d { conv, activation: Activation::None, residual: false };
+        let op = Op::Conv2d { conv, activation: Activation::None, residual: false, pool: None };
         let pushed = self.graph.push(op, &[input], Some(weights), output, spec.part);
         let pushed = self.stored(pushed)?;
         self.activate(pushed, spec.activation)
@@ -511,7 +511,7 @@ impl Lowering<'_, '_, '_> {
         let mut weights = self.pair(&dims, channels as u32)?;
         let output = self.weighted_output(input, shape, &mut weights, channels as u32)?;
         let conv = DepthwiseConv2d { window: placed, channels, multiplier: 1 };
-        let op = Op::DepthwiseConv2d { conv, activation: Activation::None };
+        let op = Op::DepthwiseConv2d { conv, activation: Activation::None, pool: None };
         let pushed = self.graph.push(op, &[input], Some(weights), output, part);
         let pushed = self.stored(pushed)?;
         self.activate(pushed, activation)

@@ -43,6 +43,8 @@ pub struct DepthwiseConv2d {
 }
 
 /// Maximum or average over a window, channel by channel, of an NHWC map.
+///
+/// Where it is fused into a convolution, the map it reads is just the convolution's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
     /// Input and output height and width, window, stride and padding.
@@ -111,7 +113,8 @@ pub enum Op {
         /// Applied last.
         activation: Activation,
     },
-    /// Convolution; inputs: x, and with `residual` a second one that is added before the activation.
+    /// Convolution; inputs: x, and with `residual` a second one that is added before the activation. Never with both
+    /// `residual` and `pool`.
     Conv2d {
         /// Geometry.
         conv: Conv2d,
@@ -119,6 +122,8 @@ pub enum Op {
         activation: Activation,
         /// Whether a second input of the output's shape is added after the bias.
         residual: bool,
+        /// A maximum pool over the activated map, which is then never whole in memory: the output is what it gives.
+        pool: Option<Pool2d>,
     },
     /// Depthwise convolution.
     DepthwiseConv2d {
@@ -126,6 +131,8 @@ pub enum Op {
         conv: DepthwiseConv2d,
         /// Applied last.
         activation: Activation,
+        /// As that of a [`Conv2d`](Self::Conv2d).
+        pool: Option<Pool2d>,
     },
     /// Maximum over the in-bounds taps of a window.
     MaxPool2d(Pool2d),
@@ -183,8 +190,10 @@ impl Op {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Dense { .. } => "dense",
-            Self::Conv2d { .. } => "conv2d",
-            Self::DepthwiseConv2d { .. } => "depthwise_conv2d",
+            Self::Conv2d { pool: None, .. } => "conv2d",
+            Self::Conv2d { .. } => "conv2d_max_pool2d",
+            Self::DepthwiseConv2d { pool: None, .. } => "depthwise_conv2d",
+            Self::DepthwiseConv2d { .. } => "depthwise_conv2d_max_pool2d",
             Self::MaxPool2d(_) => "max_pool2d",
             Self::AveragePool2d(_) => "average_pool2d",
             Self::BatchNorm(..) => "batch_norm",
@@ -200,7 +209,8 @@ impl Op {
     }
 
     /// Multiply-accumulate operations of one inference: those of dense and convolution layers over the
-    /// full window (padded taps counted), as is customary. Everything else counts 0.
+    /// full window (padded taps counted), as is customary. Everything else counts 0, and so do pixels that a fused pool
+    /// does not read.
     #[must_use]
     pub const fn macs(&self) -> u64 {
         match self {

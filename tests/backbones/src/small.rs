@@ -39,6 +39,7 @@ fn float_layers() -> ModelDescription {
     // Behind a pool it cannot be folded into anything.
     net.batch_norm();
     net.average_pool(3, 1, 1);
+    net.max_pool(3, 1, 1);
     net.layer_norm();
     net.convnext_block();
     net.bottleneck(8, [3, 5], 1, 2);
@@ -56,6 +57,7 @@ fn float_layers() -> ModelDescription {
 fn float_activations() -> ModelDescription {
     let mut net = Net::new(41, [7, 5, 1]);
     net.conv(5, 3, 1, 1, Activation::None);
+    net.max_pool(2, 1, 0);
     net.depthwise(5, 2, 2, Activation::Tanh);
     net.conv(7, 1, 1, 0, Activation::Sigmoid);
     net.depthwise(3, 1, 1, Activation::LeakyRelu);
@@ -95,6 +97,7 @@ fn int8_layers() -> ModelDescription {
     net.max_pool(3, 2, 1);
     net.conv(16, 3, 1, 0, Activation::None);
     net.average_pool(2, 1, 1);
+    net.max_pool(2, 1, 0);
     net.bottleneck(16, [3, 5], 1, 2);
     net.bottleneck(16, [0, 3], 1, 1);
     net.bottleneck(13, [3, 0], 2, 3);
@@ -111,6 +114,7 @@ fn int8_few() -> ModelDescription {
     let mut net = Net::new(45, [9, 9, 1]).in_type(DType::I8);
     net.conv(1, 3, 1, 0, Activation::None);
     net.conv(3, 1, 1, 0, Activation::None);
+    net.max_pool(3, 1, 1);
     net.depthwise(3, 1, 1, Activation::None);
     net.conv(2, 3, 2, 1, Activation::Relu);
     net.conv(5, 1, 1, 0, Activation::None);
@@ -190,7 +194,9 @@ mod tests {
         let names = [
             "dense",
             "conv2d",
+            "conv2d_max_pool2d",
             "depthwise_conv2d",
+            "depthwise_conv2d_max_pool2d",
             "max_pool2d",
             "average_pool2d",
             "batch_norm",
@@ -235,8 +241,10 @@ mod tests {
             "add",
             "average_pool2d",
             "conv2d",
+            "conv2d_max_pool2d",
             "dense",
             "depthwise_conv2d",
+            "depthwise_conv2d_max_pool2d",
             "max_pool2d",
             "softmax",
         ];

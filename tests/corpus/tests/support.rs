@@ -126,6 +126,9 @@ fn lowered(kind: LayerKind) -> String {
         (LayerKind::BatchNorm2d, true) => {
             "folded into the convolution before it; else `batch_norm`".into()
         }
+        (LayerKind::MaxPool2d, true) => {
+            "fused into the convolution before it; else `max_pool2d`".into()
+        }
         (_, true) => "none: the same values".into(),
         (_, false) => names.join(", "),
     }
@@ -234,7 +237,8 @@ impl Sources {
             .filter_map(|import| import.split_once("::"))
             .filter(|(_, names)| {
                 let names = names.trim_matches(['{', '}']).split(", ");
-                names.into_iter().any(|name| body.contains(&format!("{name} {{")))
+                let made = |name| [' ', '('].map(|before| format!("{before}{name} {{"));
+                names.into_iter().any(|name| made(name).iter().any(|made| body.contains(made)))
             })
             .map(|(module, _)| format!("`generic/{module}.rs`"))
             .collect();

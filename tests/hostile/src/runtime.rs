@@ -37,7 +37,7 @@ fn work(program: &Program<'_, '_>) -> u64 {
         elements
             + match &step.node.op {
                 Op::MaxPool2d(pool) | Op::AveragePool2d(pool) => taps(pool),
-                op => op.macs(),
+                op => op.macs() + step.pool().map_or(0, taps),
             }
     });
     steps.fold(program.input().shape.elements() as u64, u64::saturating_add)
