@@ -70,6 +70,9 @@ pub(crate) trait SimdS8: Copy {
     /// Groups of taps up to which [`short_sums`](Self::short_sums) computes whole rows.
     const SHORT_GROUPS: usize = 0;
 
+    /// Groups of taps up to which the weights of two vectors of channels stay in registers.
+    const REGISTER_GROUPS: usize = 0;
+
     /// Whether dense layers of one row are computed panel by panel instead of as a matrix product.
     const ROWS_OF_PANELS: bool = false;
 

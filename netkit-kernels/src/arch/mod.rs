@@ -25,6 +25,7 @@ pub(crate) mod riscv32;
 pub(crate) mod rows_s8;
 mod scalar;
 mod scalar_s8;
+pub(crate) mod short_s8;
 pub(crate) mod store_s8;
 pub(crate) mod tile_f32;
 pub(crate) mod tile_s8;

@@ -9,18 +9,18 @@ use netkit_core::quant::{Multiplier, OutputStage};
 /// parameters: closures would not always be compiled into their callers.
 const ANY: u8 = 0;
 /// Every multiplier and sum is [`moderate`].
-const MODERATE: u8 = 1;
+pub(super) const MODERATE: u8 = 1;
 /// They are, and what is below zero is clamped to zero, as by a ReLU.
-const POSITIVE: u8 = 2;
+pub(super) const POSITIVE: u8 = 2;
 
 /// What turns the sums of `V` vectors of channels into outputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Channels<S: SimdS8, const V: usize> {
-    scales: [S::Scales; V],
-    how: u8,
+    pub(super) scales: [S::Scales; V],
+    pub(super) how: u8,
     /// Channels to store.
     count: usize,
-    stage: OutputStage,
+    pub(super) stage: OutputStage,
 }
 
 impl<S: SimdS8, const V: usize> Channels<S, V> {
@@ -68,6 +68,14 @@ impl<S: SimdS8, const V: usize> Channels<S, V> {
             count: multipliers.len().min(V * S::LANES),
             stage,
         }
+    }
+}
+
+impl<S: SimdS8, const V: usize> Channels<S, V> {
+    /// Whether all `V` vectors are to be stored, and multipliers and sums are moderate.
+    #[inline(always)]
+    pub(crate) fn are_simple(&self) -> bool {
+        self.how != ANY && self.count == V * S::LANES
     }
 }
 
@@ -144,6 +152,20 @@ impl<S: SimdS8, const V: usize> StoreS8<'_, S, V> {
     }
 }
 
+/// Rescaled sums.
+#[inline(always)]
+pub(super) fn rescale_as<S: SimdS8, const HOW: u8>(
+    simd: S,
+    sums: S::Sums,
+    scales: &S::Scales,
+) -> S::Sums {
+    match HOW {
+        POSITIVE => simd.rescale_positive(sums, scales),
+        MODERATE => simd.rescale::<true>(sums, scales),
+        _ => simd.rescale::<false>(sums, scales),
+    }
+}
+
 /// The first `count` of four vectors of sums, rescaled; something else behind them.
 ///
 /// # Safety
@@ -160,11 +182,7 @@ unsafe fn rescale_quad<S: SimdS8, const V: usize, const HOW: u8>(
         if i < count {
             // SAFETY: the caller vouches for the sums.
             let sums = unsafe { simd.load_sums(from.wrapping_add(i * S::LANES)) };
-            rescaled[i] = match HOW {
-                POSITIVE => simd.rescale_positive(sums, &scales[i % V]),
-                MODERATE => simd.rescale::<true>(sums, &scales[i % V]),
-                _ => simd.rescale::<false>(sums, &scales[i % V]),
-            };
+            rescaled[i] = rescale_as::<S, HOW>(simd, sums, &scales[i % V]);
         }
     });
     rescaled
@@ -216,7 +234,7 @@ impl<S: SimdS8, const V: usize> KernelOn<S> for StorePart<'_, S, V> {
 /// # Safety
 /// `to` is valid for writing the outputs of that many pixels, each `pitch` bytes after the one before.
 #[inline(always)]
-unsafe fn store_quad<S: SimdS8, const V: usize>(
+pub(super) unsafe fn store_quad<S: SimdS8, const V: usize>(
     simd: S,
     to: *mut i8,
     pitch: usize,

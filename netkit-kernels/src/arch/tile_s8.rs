@@ -227,7 +227,7 @@ impl TileS8<'_> {
 
     /// [`reaches`](Self::reaches) for pixels from `start` on, a number of bytes.
     #[inline(always)]
-    fn reaches_from(&self, start: usize, pixels: usize, input_bytes: usize) -> bool {
+    pub(super) fn reaches_from(&self, start: usize, pixels: usize, input_bytes: usize) -> bool {
         let last = pixels.saturating_sub(1).checked_mul(self.step);
         let end = last.and_then(|last| last.checked_add(self.runs.extent(input_bytes)?));
         end.and_then(|end| end.checked_add(start)).is_some_and(|end| end <= self.input.len())

@@ -1,6 +1,7 @@
 //! The matrix product inside convolutions and dense layers: the pixels of a block of input bytes times
 //! panels of weights.
 
+use crate::arch::short_s8::ShortOutputsOf;
 use crate::arch::store_s8::{Channels, StoreS8};
 use crate::arch::tile_s8::{GroupRuns, OutputsOf, SumsOf, TileS8};
 use crate::simd_s8::SimdS8;
@@ -162,6 +163,22 @@ impl BlockS8<'_> {
         let columns = self.grid.columns;
         let tiles = columns.div_ceil(largest).max(1);
         let (size, larger) = (columns / tiles, columns % tiles);
+        if V < 4 && self.runs.all_groups() <= S::REGISTER_GROUPS && finish.are_simple() {
+            let tile = TileS8 {
+                input: self.input,
+                step: self.grid.column_step,
+                count: columns,
+                runs: self.runs,
+                panels,
+                lane,
+                start: &start.0,
+                sums: &mut [],
+            };
+            let output = self.output.get_mut(channels.start..).unwrap_or(&mut []);
+            if self.grid.short_outputs::<S, V>(simd, tile, &finish, output, self.pitch) {
+                return;
+            }
+        }
         if S::STORES_EACH_TILE && !short {
             let mut column = 0;
             for (size, count) in [(size + 1, larger), (size, tiles - larger)] {
@@ -297,6 +314,40 @@ pub(super) fn sums_of<S: SimdS8, const V: usize>(simd: S, pixels: usize, tile: T
 }
 
 impl PixelGrid {
+    /// Stores the outputs of all pixels, `tile` being the first row of them, if weights of so few groups as these can stay in
+    /// registers.
+    #[inline(always)]
+    fn short_outputs<S: SimdS8, const V: usize>(
+        self,
+        simd: S,
+        tile: TileS8<'_>,
+        channels: &Channels<S, V>,
+        output: &mut [i8],
+        pitch: usize,
+    ) -> bool {
+        let (rows, row_step, row_pitch) = (self.rows, self.row_step, self.columns * pitch);
+        macro_rules! run {
+            ($($groups:literal)+) => {
+                match tile.runs.all_groups() {
+                    $($groups if const { $groups <= S::REGISTER_GROUPS } => {
+                        simd.call(ShortOutputsOf::<S, $groups, V> {
+                            tile,
+                            rows,
+                            row_step,
+                            channels,
+                            output,
+                            pitch,
+                            row_pitch,
+                        });
+                        true
+                    })+
+                    _ => false,
+                }
+            };
+        }
+        run!(1 2 3 4)
+    }
+
     /// Runs tiles of `pixels` pixels, `tile` being the first row of them, and stores their outputs.
     #[inline(always)]
     fn outputs<S: SimdS8, const V: usize>(

@@ -264,6 +264,7 @@ macro_rules! avx512_s8 {
             const TILE_PIXELS: [usize; 3] = [14, 11, 4];
             const STORES_EACH_TILE: bool = true;
             const ROWS_OF_PANELS: bool = true;
+            const REGISTER_GROUPS: usize = if size_of::<$operand>() == 64 { 4 } else { 0 };
             const DEPTHWISE_PIXELS: usize = 8;
             const RESCALES_POSITIVE: bool = true;
 
