@@ -70,6 +70,9 @@ pub(crate) trait SimdS8: Copy {
     /// Groups of taps up to which [`short_sums`](Self::short_sums) computes whole rows.
     const SHORT_GROUPS: usize = 0;
 
+    /// Whether tiles of two vectors rescale the sums of the tile before between their products.
+    const INTERLEAVES: bool = false;
+
     /// Groups of taps up to which the weights of two vectors of channels stay in registers.
     const REGISTER_GROUPS: usize = 0;
 
@@ -216,6 +219,17 @@ pub(crate) trait SimdS8: Copy {
         to: *mut i8,
         outputs: Self::Outputs,
     );
+
+    /// Stores one vector of [moderate](moderate) rescaled sums as bytes: zero point added, clamped.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `LANES` bytes.
+    #[inline(always)]
+    unsafe fn store_moderate(self, to: *mut i8, sums: Self::Sums, stage: &OutputStage) {
+        let outputs = self.narrow([sums; 4], stage);
+        // SAFETY: the caller vouches for the bytes.
+        unsafe { self.store_outputs::<0, 1>(to, outputs) };
+    }
 
     /// The sums of `pixels` pixels in a row and one vector of channels that have at most
     /// [`SHORT_GROUPS`](Self::SHORT_GROUPS) groups.

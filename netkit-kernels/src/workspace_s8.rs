@@ -10,8 +10,15 @@ pub(crate) const PANELS_AT_ONCE: usize = 4;
 
 /// Inputs that a convolution prepares at once, if one row of output does not need more: where each is
 /// wide, part of a first-level cache.
-const fn block_inputs(input_bytes: usize) -> usize {
-    if input_bytes == 1 { 64 * 1024 } else { 12 * 1024 }
+const fn block_inputs(conv: &Conv2d, input_bytes: usize, form: FilterForm) -> usize {
+    let taps = conv.window.kernel_h.saturating_mul(conv.window.kernel_w);
+    let weights = taps.saturating_mul(conv.in_channels).saturating_mul(conv.out_channels);
+    match form {
+        _ if input_bytes > 1 => 12 * 1024,
+        // Weights that are read once more for every block, beside it.
+        FilterForm::Packed if weights <= 16 * 1024 => 24 * 1024,
+        _ => 64 * 1024,
+    }
 }
 
 /// Bytes of an input as some instruction set of this target prepares it.
@@ -56,7 +63,11 @@ const fn round_up(bytes: usize) -> usize {
 }
 
 /// The plan of a convolution whose inputs are `input_bytes` bytes each.
-pub(crate) const fn conv2d_plan_s8(conv: &Conv2d, input_bytes: usize) -> Conv2dPlanS8 {
+pub(crate) const fn conv2d_plan_s8(
+    conv: &Conv2d,
+    input_bytes: usize,
+    form: FilterForm,
+) -> Conv2dPlanS8 {
     let w = &conv.window;
     let gathered = w.kernel_h == 1 && w.kernel_w == 1;
     let columns = if gathered { w.out_w } else { input_columns(w) };
@@ -67,7 +78,8 @@ pub(crate) const fn conv2d_plan_s8(conv: &Conv2d, input_bytes: usize) -> Conv2dP
         (if w.stride_h == 0 { 1 } else { w.stride_h }, input_rows(w, 1))
     };
     // The most rows whose input fits the budget, at least one.
-    let affordable = block_inputs(input_bytes) / if row_pitch == 0 { 1 } else { row_pitch };
+    let affordable =
+        block_inputs(conv, input_bytes, form) / if row_pitch == 0 { 1 } else { row_pitch };
     let mut block_rows = (affordable.saturating_sub(span) / stride).saturating_add(1);
     if block_rows >= w.out_h {
         block_rows = if w.out_h == 0 { 1 } else { w.out_h };
@@ -106,8 +118,8 @@ pub const fn conv2d_s8(conv: &Conv2d, form: FilterForm) -> usize {
         FilterForm::File => panels_len(&Runs::of_conv2d(conv), conv.out_channels),
         FilterForm::Packed => 0,
     };
-    let mut block = conv2d_plan_s8(conv, 1).block_len;
-    let wide = conv2d_plan_s8(conv, INPUT_BYTES).block_len.saturating_mul(INPUT_BYTES);
+    let mut block = conv2d_plan_s8(conv, 1, form).block_len;
+    let wide = conv2d_plan_s8(conv, INPUT_BYTES, form).block_len.saturating_mul(INPUT_BYTES);
     if block < wide {
         block = wide;
     }

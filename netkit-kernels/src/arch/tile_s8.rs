@@ -4,9 +4,10 @@
 //! Sums stay in registers over the whole depth. Each step loads four weights of every channel once and
 //! broadcasts four input bytes of each pixel.
 
-use super::store_s8::{Channels, StoreS8};
+use super::store_s8::{Channels, MODERATE, POSITIVE, StoreS8, rescale_as};
 use crate::simd_s8::{KernelOn, KernelS8, SimdS8, dot_group};
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
+use netkit_core::quant::OutputStage;
 
 /// Where the groups of a pixel lie relative to its first: `rows · columns` runs of `groups` times four
 /// inputs.
@@ -152,6 +153,34 @@ impl<S: SimdS8, const P: usize, const V: usize> KernelOn<S> for OutputsOf<'_, S,
         else {
             return;
         };
+        let whole = || {
+            let before = rows.checked_sub(1)?.checked_mul(row_pitch)?;
+            let pixels = (tile.count * P).checked_sub(1)?.checked_mul(pitch)?;
+            before.checked_add(pixels)?.checked_add(V * S::LANES)
+        };
+        // With fewer groups than pixels, most of it would not be between products.
+        if S::INTERLEAVES
+            && V == 2
+            && tile.runs.groups >= P
+            && channels.are_simple()
+            && whole().is_some_and(|end| end <= output.len())
+            && 2 * P * V * S::LANES <= tile.sums.len()
+        {
+            let (sums, output) = (tile.sums.as_mut_ptr(), output.as_mut_ptr());
+            let grid = Grid { rows, row_step, sums, output, pitch, row_pitch };
+            if S::RESCALES_POSITIVE && channels.how == POSITIVE {
+                // SAFETY: all of this is checked above, in `begin` and `reaches_from`.
+                unsafe {
+                    interleaved::<S, P, V, POSITIVE>(simd, &tile, weights, start, channels, grid);
+                }
+            } else {
+                // SAFETY: as above.
+                unsafe {
+                    interleaved::<S, P, V, MODERATE>(simd, &tile, weights, start, channels, grid);
+                }
+            }
+            return;
+        }
         for row in 0..rows {
             let mut input = tile.input.as_ptr().wrapping_add(row * row_step);
             let mut output = output.get_mut(row * row_pitch..).unwrap_or(&mut []);
@@ -167,6 +196,116 @@ impl<S: SimdS8, const P: usize, const V: usize> KernelOn<S> for OutputsOf<'_, S,
             }
         }
     }
+}
+
+/// Where tiles, their sums and their outputs are.
+struct Grid {
+    rows: usize,
+    row_step: usize,
+    sums: *mut i32,
+    output: *mut i8,
+    pitch: usize,
+    row_pitch: usize,
+}
+
+/// All tiles, the sums of each being rescaled between the products of the next: both take other parts of the processor, which
+/// looks ahead far enough for a pixel, not for a tile.
+///
+/// # Safety
+/// The tile has [begun](TileS8::begin) with these weights, all rows of its pixels lie in the input and have room in the output,
+/// the channels are [simple](Channels::are_simple), and there is room for the sums of two tiles.
+#[inline(always)]
+unsafe fn interleaved<S: SimdS8, const P: usize, const V: usize, const HOW: u8>(
+    simd: S,
+    tile: &TileS8<'_>,
+    weights: [*const i8; V],
+    start: [S::Parts; V],
+    channels: &Channels<S, V>,
+    grid: Grid,
+) {
+    let Channels { scales, stage, .. } = *channels;
+    let step = tile.step;
+    let odd = [step, 3 * step, 5 * step, 7 * step, 9 * step, 11 * step, 13 * step];
+    let (mut sums, mut before) = (grid.sums, grid.sums.wrapping_add(P * V * S::LANES));
+    // Where the outputs of the tile before belong, and how many of its pixels are left.
+    let (mut to, mut left) = (grid.output, 0);
+    for row in 0..grid.rows {
+        let mut input = tile.input.as_ptr().wrapping_add(row * grid.row_step);
+        let mut output = grid.output.wrapping_add(row * grid.row_pitch);
+        for _ in 0..tile.count {
+            let mut acc = [start; P];
+            let groups = tile.runs.groups.min(left);
+            let (mut from, mut at) = (input, 0);
+            let mut sums_before = before.cast_const();
+            for _ in 0..groups {
+                // SAFETY: the caller vouches for sums and outputs.
+                unsafe { finish::<S, V, HOW>(simd, sums_before, &scales, &stage, to) };
+                sums_before = sums_before.wrapping_add(V * S::LANES);
+                to = to.wrapping_add(grid.pitch);
+                // SAFETY: `weights` checked that each panel holds all groups of all runs.
+                let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
+                unrolled!(v < V {
+                    // SAFETY: as above.
+                    w[v] = unsafe { simd.load_weights(weights[v].wrapping_add(at)) };
+                });
+                unrolled!(p < P {
+                    let twos = usize::trailing_zeros(p);
+                    let pixel = if p == 0 { 0 } else { odd[(p >> twos) / 2] << twos };
+                    // SAFETY: the caller vouches for the inputs of all groups.
+                    let x = unsafe { simd.splat_inputs(from.wrapping_add(pixel)) };
+                    unrolled!(v < V {
+                        acc[p][v] = simd.dot(acc[p][v], x, w[v]);
+                    });
+                });
+                at += GROUP_BYTES;
+                from = from.wrapping_add(GROUP * S::INPUT_BYTES);
+            }
+            for _ in groups..left {
+                // SAFETY: the caller vouches for sums and outputs.
+                unsafe { finish::<S, V, HOW>(simd, sums_before, &scales, &stage, to) };
+                sums_before = sums_before.wrapping_add(V * S::LANES);
+                to = to.wrapping_add(grid.pitch);
+            }
+            let acc = accumulate(simd, tile, input, &weights, acc, groups);
+            unrolled!(p < P {
+                unrolled!(v < V {
+                    let to = sums.wrapping_add((p * V + v) * S::LANES);
+                    // SAFETY: the caller vouches for the sums.
+                    unsafe { simd.store_sums(to, simd.total(acc[p][v])) };
+                });
+            });
+            (sums, before, to, left) = (before, sums, output, P);
+            input = input.wrapping_add(P * step);
+            output = output.wrapping_add(P * grid.pitch);
+        }
+    }
+    for _ in 0..left {
+        // SAFETY: as above.
+        unsafe { finish::<S, V, HOW>(simd, before, &scales, &stage, to) };
+        before = before.wrapping_add(V * S::LANES);
+        to = to.wrapping_add(grid.pitch);
+    }
+}
+
+/// The outputs of one pixel.
+///
+/// # Safety
+/// `sums` is valid for reading `V` vectors, `to` for writing as many outputs, and sums and scales are moderate.
+#[inline(always)]
+unsafe fn finish<S: SimdS8, const V: usize, const HOW: u8>(
+    simd: S,
+    sums: *const i32,
+    scales: &[S::Scales; V],
+    stage: &OutputStage,
+    to: *mut i8,
+) {
+    unrolled!(v < V {
+        // SAFETY: the caller vouches for the sums.
+        let sums = unsafe { simd.load_sums(sums.wrapping_add(v * S::LANES)) };
+        let rescaled = rescale_as::<S, HOW>(simd, sums, &scales[v]);
+        // SAFETY: the caller vouches for the outputs.
+        unsafe { simd.store_moderate(to.wrapping_add(v * S::LANES), rescaled, stage) };
+    });
 }
 
 /// The sums of a tile's P pixels from `input` on.
@@ -186,7 +325,7 @@ unsafe fn sums_at<S: SimdS8, const P: usize, const V: usize>(
     let acc: [[S::Parts; V]; P] = if S::GROUPS_AT_ONCE > 1 {
         accumulate_groups(simd, tile, input, weights, start)
     } else {
-        accumulate(simd, tile, input, &weights, start)
+        accumulate(simd, tile, input, &weights, [start; P], 0)
     };
     unrolled!(p < P {
         unrolled!(v < V {
@@ -255,13 +394,15 @@ impl TileS8<'_> {
 /// Pixels up to which each has a register for its address.
 const POINTERS: usize = 6;
 
+/// To the products `sums` already has, of the first `done` groups of the first run, adds all others.
 #[inline(always)]
 fn accumulate<S: SimdS8, const P: usize, const V: usize>(
     simd: S,
     tile: &TileS8<'_>,
     input: *const u8,
     weights: &[*const i8; V],
-    start: [S::Parts; V],
+    sums: [[S::Parts; V]; P],
+    done: usize,
 ) -> [[S::Parts; V]; P] {
     let GroupRuns { rows, row_pitch, columns, column_pitch, groups } = tile.runs;
     // Fourteen pixels, each a scaled multiple from one base: seven registers address them all.
@@ -271,8 +412,9 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
         let twos = p.trailing_zeros();
         if p == 0 { base } else { base.wrapping_add(odd[(p >> twos) / 2] << twos) }
     };
-    let mut acc = [start; P];
-    let mut at = 0;
+    let mut acc = sums;
+    let mut done = done;
+    let mut at = done * GROUP_BYTES;
     let mut pixels = [input; P];
     let mut row_base = input;
     for _ in 0..rows {
@@ -283,8 +425,9 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
                     pixels[p] = base.wrapping_add(p * step);
                 });
             }
-            let (mut from, mut read) = (base, 0);
-            for _ in 0..groups {
+            let mut read = done * GROUP * S::INPUT_BYTES;
+            let mut from = base.wrapping_add(read);
+            for _ in done..groups {
                 // SAFETY: `weights` checked that each panel holds all groups of all runs.
                 let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
                 unrolled!(v < V {
@@ -308,6 +451,7 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
                 from = from.wrapping_add(GROUP * S::INPUT_BYTES);
                 read += GROUP * S::INPUT_BYTES;
             }
+            done = 0;
             base = base.wrapping_add(column_pitch);
         }
         row_base = row_base.wrapping_add(row_pitch);

@@ -68,7 +68,7 @@ impl KernelS8 for Conv2dS8<'_> {
             };
             return layer.run(simd);
         }
-        let plan = conv2d_plan_s8(&self.conv, S::INPUT_BYTES);
+        let plan = conv2d_plan_s8(&self.conv, S::INPUT_BYTES, self.filter.form());
         let Conv2d { window: w, in_channels, out_channels } = self.conv;
         let row_len = w.out_w * out_channels;
         let split = (plan.block_len * S::INPUT_BYTES).min(self.scratch.len());

@@ -163,6 +163,15 @@ fn narrow(sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
     _mm512_permutexvar_epi32(transposition(), bytes)
 }
 
+/// One vector of moderate sums, which have room for a zero point.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+fn narrow_moderate(sums: __m512i, stage: &OutputStage) -> __m128i {
+    let bytes = _mm512_cvtsepi32_epi8(_mm512_add_epi32(sums, _mm512_set1_epi32(stage.zero_point)));
+    let bytes = _mm_max_epi8(bytes, _mm_set1_epi8(stage.low));
+    _mm_min_epi8(bytes, _mm_set1_epi8(stage.high))
+}
+
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn interleave(rows: [__m512i; 4]) -> [__m512i; 4] {
@@ -261,9 +270,10 @@ macro_rules! avx512_s8 {
             const LANES: usize = 16;
             // Registers would hold the sums of 14, 14 and 6. Those of smaller tiles take no longer, and more of their
             // rescaling happens beside the next tile's products.
-            const TILE_PIXELS: [usize; 3] = [14, 11, 4];
+            const TILE_PIXELS: [usize; 3] = [14, 8, 4];
             const STORES_EACH_TILE: bool = true;
             const ROWS_OF_PANELS: bool = true;
+            const INTERLEAVES: bool = size_of::<$operand>() == 64;
             const REGISTER_GROUPS: usize = if size_of::<$operand>() == 64 { 4 } else { 0 };
             const DEPTHWISE_PIXELS: usize = 8;
             const RESCALES_POSITIVE: bool = true;
@@ -440,6 +450,14 @@ macro_rules! avx512_s8 {
                         unsafe { _mm_storeu_si128(to.cast(), quarter) }
                     }
                 }
+            }
+
+            #[inline(always)]
+            unsafe fn store_moderate(self, to: *mut i8, sums: __m512i, stage: &OutputStage) {
+                // SAFETY: the token proves AVX-512.
+                let bytes = unsafe { narrow_moderate(sums, stage) };
+                // SAFETY: the caller vouches for 16 writable bytes.
+                unsafe { _mm_storeu_si128(to.cast(), bytes) };
             }
 
             #[inline(always)]
