@@ -446,6 +446,16 @@ mod tests {
         assert_eq!(m(-31).apply(i32::MIN), -1);
         assert_eq!(m(-30).apply(1 << 29), 1);
         assert_eq!(m(-30).apply(-(1 << 29)), -1);
+        // To the left, step 1 of section 8.3 wraps; the product behind it has 64 bits.
+        for shift in 1..=7 {
+            for x in [i32::MAX, i32::MIN, i32::MAX - 1, -1, 1, 1 << (30 - shift)] {
+                let wrapped = ((i64::from(x) << shift) as u32).cast_signed();
+                let product = i128::from(wrapped) * i128::from(i32::MAX);
+                let half = if product >= 0 { 1 << 30 } else { 1 - (1 << 30) };
+                let expected = (product + half) / (1 << 31);
+                assert_eq!(i128::from(m(shift).apply(x)), expected, "{x} · 2^{shift}");
+            }
+        }
     }
 
     #[test]
