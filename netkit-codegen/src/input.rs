@@ -14,6 +14,8 @@ pub struct Input {
     pub attributes: Vec<TokenStream>,
     /// Those of them that decide whether it exists (`cfg`): they go on every generated item.
     pub conditions: Vec<TokenStream>,
+    /// Whether they deprecate the type, which the code that implements it names all the same.
+    pub is_deprecated: bool,
     /// Visibility of the generated type.
     pub visibility: TokenStream,
     /// Name of the generated type, if given.
@@ -75,6 +77,7 @@ impl Input {
         let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
         Ok(Self {
             conditions: conditions.map(ToTokens::to_token_stream).collect(),
+            is_deprecated: attributes.iter().any(|a| a.path().is_ident("deprecated")),
             attributes: attributes.iter().map(ToTokens::to_token_stream).collect(),
             visibility,
             name,

@@ -85,6 +85,8 @@ NETKIT::model!(#[derive(Debug)] pub Again = "models/cnn.nk");
 NETKIT::model!(#[derive(Debug)] pub Layer = "models/mlp.nk");
 NETKIT::model!(#[derive(Debug)] pub Kernels = "models/cnn_int8.nk");
 NETKIT::model!(#[derive(Debug)] pub FILE = "models/mlp.nk");
+// Deprecated, which is for those to hear who use it.
+NETKIT::model!(#[derive(Debug)] #[deprecated] pub Deprecated = "models/cnn_int8.nk");
 // Left out.
 NETKIT::model!(#[cfg(any())] pub Absent = "models/mlp.nk");
 NETKIT::model!(#[cfg(all())] #[derive(Debug)] pub Present = "models/mlp.nk");

@@ -57,6 +57,7 @@ impl<'e, 'a, 's> Emit<'e, 'a, 's> {
     pub(crate) fn items(&self) -> TokenStream {
         let Self { krate, input, .. } = self;
         let conditions = &input.conditions;
+        let allowances = self.allowances();
         let structure = self.structure();
         let mut tensors = Tensors::new();
         let steps: Vec<StepCode> =
@@ -68,6 +69,7 @@ impl<'e, 'a, 's> Emit<'e, 'a, 's> {
             #structure
 
             #(#conditions)*
+            #allowances
             const _: () = {
                 use #krate::private as nk;
                 #tensors
@@ -75,6 +77,13 @@ impl<'e, 'a, 's> Emit<'e, 'a, 's> {
                 #implementations
             };
         }
+    }
+}
+
+impl Emit<'_, '_, '_> {
+    /// Lints that the generated items would set off in the user's crate.
+    fn allowances(&self) -> Option<TokenStream> {
+        self.input.is_deprecated.then(|| quote!(#[allow(deprecated)]))
     }
 }
 

@@ -14,8 +14,10 @@ impl Emit<'_, '_, '_> {
         let Self { krate, input, name, .. } = self;
         let (attributes, visibility) = (&input.attributes, &input.visibility);
         let doc = self.documentation();
+        let allowances = self.allowances();
         quote! {
             #(#attributes)*
+            #allowances
             #[doc = #doc]
             #visibility struct #name {
                 arena: #krate::private::Arena<{ #name::ARENA_BYTES }>,
