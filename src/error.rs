@@ -109,11 +109,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
             Cause::Model(diagnostic) => {
-                write!(f, "[{}] {diagnostic}", diagnostic.code.as_str())?;
-                match diagnostic.hint() {
-                    Some(hint) => write!(f, "; {hint}"),
-                    None => Ok(()),
-                }
+                write!(f, "[{}] {diagnostic}; {}", diagnostic.code.as_str(), diagnostic.hint())
             }
             Cause::Arena(error) => error.fmt(f),
             #[cfg(feature = "mmap")]

@@ -141,7 +141,7 @@ fn every_code_has_one_answer_with_its_own_wording_and_hint() {
             "{name}: {}",
             only.message
         );
-        assert_eq!(only.hints, Vec::from_iter(code.hint()), "{name}");
+        assert_eq!(only.hints, [code.hint()], "{name}");
         assert!(
             only.at.contains(&format!("netkit::model!({name} = \"broken/{name}.nk\");")),
             "{}",

@@ -22,8 +22,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .ok_or_else(|| anyhow!("there is no code {text:?}; `netkit explain` lists them"))?;
     say!("{}: {} (rule {})\n", code.as_str(), code.title(), code.rule());
     say!("{}", code.explanation());
-    if let Some(hint) = code.hint() {
-        say!("\nWhat to do: {hint}");
-    }
+    say!("\nWhat to do: {}", code.hint());
     Ok(())
 }

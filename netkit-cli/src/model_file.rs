@@ -103,9 +103,7 @@ impl fmt::Display for Refusal {
         write!(f, "{} cannot be used", self.path.display())?;
         for diagnostic in &self.diagnostics {
             write!(f, "\n  [{}] {diagnostic}", diagnostic.code.as_str())?;
-            if let Some(hint) = diagnostic.hint() {
-                write!(f, "\n    hint: {hint}")?;
-            }
+            write!(f, "\n    hint: {}", diagnostic.hint())?;
         }
         match self.diagnostics.first() {
             Some(first) => write!(f, "\n`netkit explain {}` says more", first.code.as_str()),

@@ -57,11 +57,8 @@ impl Report {
 
 /// `models/kws.nk: layer 3 (conv2d), byte 0x5c: … [NK0503]` and the hint.
 fn sentence(path: &ModelPath, diagnostic: &Diagnostic) -> String {
-    let code = diagnostic.code.as_str();
-    match diagnostic.hint() {
-        Some(hint) => format!("{path}: {diagnostic} [{code}]\nhint: {hint}"),
-        None => format!("{path}: {diagnostic} [{code}]"),
-    }
+    let (code, hint) = (diagnostic.code.as_str(), diagnostic.hint());
+    format!("{path}: {diagnostic} [{code}]\nhint: {hint}")
 }
 
 /// `compile_error!` whose message points at `span`, whatever the crate calls itself.

@@ -61,8 +61,8 @@ impl Diagnostic {
         self
     }
 
-    /// What to do about it, where there is something general to say.
-    pub const fn hint(&self) -> Option<&'static str> {
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
         self.code.hint()
     }
 }

@@ -1,4 +1,4 @@
-//! The catalogue of rules: one code, one wording and at most one hint for each.
+//! The catalogue of rules: one code, one wording and one hint for each.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ macro_rules! codes {
         $variant:ident = $code:literal, $rule:literal {
             title: $title:literal,
             message: $message:literal,
-            $(hint: $hint:literal,)?
+            hint: $hint:literal,
             explanation: $explanation:literal,
         }
     )*) => {
@@ -48,9 +48,9 @@ macro_rules! codes {
                 match self { $(Self::$variant => $title),* }
             }
 
-            /// What to do about it, where there is something general to say.
-            pub const fn hint(self) -> Option<&'static str> {
-                match self { $(Self::$variant => codes!(@hint $($hint)?)),* }
+            /// What to do about it.
+            pub const fn hint(self) -> &'static str {
+                match self { $(Self::$variant => $hint),* }
             }
 
             /// What the rule is for, what usually breaks it, and what to do: a paragraph for
@@ -66,8 +66,6 @@ macro_rules! codes {
             }
         }
     };
-    (@hint) => { None };
-    (@hint $hint:literal) => { Some($hint) };
 }
 
 codes! {
@@ -117,6 +115,7 @@ codes! {
     Limits = "NK0105", "10.1" {
         title: "too many layers or tensors",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Use fused blocks where the model has them, or split it in two.",
         explanation:
             "A file holds at most 100 layers, 128 weight tensors and 128 bias tensors. Larger \
             counts are refused before anything is read by them. If the model really is larger, \
@@ -127,6 +126,7 @@ codes! {
     NetworkKind = "NK0106", "S-KIND" {
         title: "unknown network kind",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Export the model again; by hand, write 1 for an MLP and 2 for a CNN.",
         explanation:
             "The byte at offset 8 says whether the network is an MLP (1: dense layers on a matrix) \
             or a CNN (2: layers on a map). The meaning of the input's dimensions depends on it.",
@@ -135,6 +135,7 @@ codes! {
     InputRank = "NK0107", "S-RANK" {
         title: "input rank does not fit the network kind",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Give an MLP an input of rows and features, a CNN one of height, width and channels.",
         explanation:
             "An MLP takes a matrix of rows and features, so its input has rank 2; a CNN takes a \
             map of height, width and channels, so its input has rank 3. Any other rank \
@@ -144,6 +145,7 @@ codes! {
     InputShape = "NK0108", "S-SHAPE" {
         title: "input dimension missing or left over",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Export the model with a fixed input shape; dimensions that it does not use are 0.",
         explanation:
             "The header has room for four input dimensions. Those that the network kind uses must \
             be at least 1, as an input without elements means nothing; those that it does not use \
@@ -164,6 +166,7 @@ codes! {
     Flags = "NK0110", "S-FLAGS" {
         title: "unknown or contradictory flags",
         message: "flags are {found}, expected {expected}",
+        hint: "Clear unknown bits, and set 0x0004 exactly where both 0x0001 and 0x0002 are set.",
         explanation:
             "Three flags are defined: 0x0001 says that test cases follow, 0x0002 that the model is \
             quantized, 0x0004 that the inputs of the test cases are int8. The third is set \
@@ -174,6 +177,7 @@ codes! {
     NoLayers = "NK0111", "S-EMPTY" {
         title: "the model has no layers",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Look why the exporter wrote no layer, and export the model again.",
         explanation:
             "A model must have at least one layer. Without any it would return its input, which is \
             never what was meant.",
@@ -193,6 +197,7 @@ codes! {
     Reserved = "NK0113", "S-RESERVED" {
         title: "reserved bytes are not zero",
         message: "{field} hold {found}, expected {expected}",
+        hint: "Fetch or export the file again; a newer exporter may need a newer netkit.",
         explanation:
             "Bytes without a meaning are written as zero, so that a later version of the format \
             can use them. A byte that is not zero is a sign of damage, or of a writer that knows \
@@ -202,6 +207,7 @@ codes! {
     Trailing = "NK0114", "S-TRAILING" {
         title: "bytes after the last section",
         message: "the file has {found} more than its sections take",
+        hint: "Cut the file at that byte, or set flag 0x0001 if test cases follow.",
         explanation:
             "The sizes in the header and in the sections say where the file ends. More bytes \
             follow, so either a size is too small or something was appended. If test cases were \
@@ -220,6 +226,7 @@ codes! {
     SizeOverflow = "NK0116", "S-OVERFLOW" {
         title: "a size is too large",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Look at each dimension: one is damaged, or the exporter mixed two fields up.",
         explanation:
             "The product of the dimensions does not fit the 32 bits that the format has for a \
             count. A damaged dimension is the usual cause: no real layer has 4 billion weights. \
@@ -231,6 +238,7 @@ codes! {
     LayerKind = "NK0201", "10.1" {
         title: "unknown layer kind",
         message: "layer kind is {found}, expected {expected}",
+        hint: "Fetch or export the file again, or use a newer netkit.",
         explanation:
             "The first byte of a record says what kind of layer it is, from 1 (dense) to 14 \
             (yolox_pafpn_multiscale). Its size follows from the kind, so nothing behind an \
@@ -250,6 +258,7 @@ codes! {
     Activation = "NK0203", "S-ACT" {
         title: "unknown activation",
         message: "activation is {found}, expected {expected}",
+        hint: "Train with an activation that the format has, or export the model again.",
         explanation:
             "Layers with weights carry an activation: 0 none, 1 relu, 2 sigmoid, 3 tanh, 4 \
             leaky_relu, 5 relu6, 6 softmax. Some readers take any other number as none, which \
@@ -270,6 +279,9 @@ codes! {
     TapId = "NK0205", "S-TAP" {
         title: "tap number out of range",
         message: "{field} {is} {found}, expected {expected}",
+        hint:
+            "Number the taps from 0 to 3; a later tap of the same number replaces the earlier \
+            one.",
         explanation: "A feature_tap keeps a copy of the running map under a number from 0 to 3.",
     }
     /// Feature taps do not match the pyramid.
@@ -289,12 +301,14 @@ codes! {
     YoloxConvs = "NK0207", "S-YOLOX" {
         title: "too many convolutions in a YOLOX head",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Build the head with at most 4 convolutions in each branch.",
         explanation: "Each branch of a YOLOX head has 0 to 4 convolutions.",
     }
     /// Hidden width of a YOLOX head too small.
     YoloxHidden = "NK0208", "S-YOLOX-HIDDEN" {
         title: "hidden width of a YOLOX head too small",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Widen the head to at least 4 channels and at least the number of classes.",
         explanation:
             "The hidden width of a YOLOX head should be at least 4 and at least the number of \
             classes. Narrower heads are well defined, but the engine that the format comes from \
@@ -304,6 +318,9 @@ codes! {
     Uib = "NK0209", "S-UIB" {
         title: "inverted bottleneck with an impossible attribute",
         message: "{field} {is} {found}, expected {expected}",
+        hint:
+            "Use depthwise kernels that are odd or 0, and a stride above 1 only with a depthwise \
+            that applies it.",
         explanation:
             "In a mobilenetv4_uib block each depthwise kernel is 0 (absent) or odd, the stride is \
             at least 1, and middle_dw_downsample is 0 or 1. A stride above 1 needs a depthwise \
@@ -315,6 +332,9 @@ codes! {
     UibExpand = "NK0210", "S-UIB-EXPAND" {
         title: "inverted bottleneck that narrows behind a start depthwise",
         message: "{field} {is} {found}, expected {expected}",
+        hint:
+            "Raise expand_ratio until the block expands to at least in_channels, or leave out the \
+            start depthwise.",
         explanation:
             "A mobilenetv4_uib block with a start depthwise should expand to at least as many \
             channels as it takes in. Fewer are well defined, but the engine that the format comes \
@@ -337,6 +357,7 @@ codes! {
     TensorRank = "NK0302", "S-CAT-RANK" {
         title: "tensor rank out of range",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Export the model again, or write the tensor with one to four dimensions.",
         explanation:
             "A tensor has one to four dimensions. The rank says how many of the descriptor's four \
             are used.",
@@ -356,6 +377,7 @@ codes! {
     TensorDims = "NK0304", "S-CAT-DIMS" {
         title: "tensor dimension missing or left over",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Write the dimensions in use first, each at least 1, and 0 in the others.",
         explanation:
             "The dimensions that the rank counts must be at least 1, the others must be 0.",
     }
@@ -363,6 +385,7 @@ codes! {
     ElementCount = "NK0305", "S-CAT-COUNT" {
         title: "element count is not the product of the dimensions",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Export the model again; by hand, write the product of the dimensions.",
         explanation:
             "A descriptor holds the number of elements besides the dimensions. It must be their \
             product; where it is not, one of them is damaged, and the tensors behind this one \
@@ -372,12 +395,14 @@ codes! {
     BiasRank = "NK0306", "S-BIAS-RANK" {
         title: "bias is not a vector",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Reshape the bias to one dimension before exporting.",
         explanation: "A bias has one value for each output channel, so its tensor has rank 1.",
     }
     /// Payload size and tensors disagree.
     PayloadBytes = "NK0307", "S-BYTES" {
         title: "payload size and tensors disagree",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Export the model again; by hand, write what the sizes of the tensors add up to.",
         explanation:
             "Tensors lie back to back, so the payload is as long as their sizes add up to: four \
             bytes an element in float models; in quantized models one byte a weight, rounded up \
@@ -388,6 +413,7 @@ codes! {
     WeightTail = "NK0308", "S-TAIL" {
         title: "weight padding is not zero",
         message: "{field} hold {found}, expected {expected}",
+        hint: "Export the model again, with zeros between the last weight and the first bias.",
         explanation:
             "The weights of a quantized model are followed by up to three zero bytes, so that the \
             biases begin at a multiple of 4. Those bytes belong to no weight and must be zero.",
@@ -409,6 +435,7 @@ codes! {
     TensorShape = "NK0310", "S-CAT-SHAPE" {
         title: "weight shape does not fit the layer",
         message: "weights are {found} but the layer needs {expected}",
+        hint: "Export the weights in the order that the layer wants: outputs first, inputs last.",
         explanation:
             "The dimensions of a weight tensor are set by its layer: `[units, in]` for dense, \
             `[filters, K, K, in]` for conv2d, `[C, Kh, Kw]` for depthwise_conv2d, `[C]` for \
@@ -419,6 +446,7 @@ codes! {
     BiasShape = "NK0311", "S-BIAS-SHAPE" {
         title: "bias length does not fit the layer",
         message: "biases are {found} but the layer needs {expected}",
+        hint: "Export one bias for each output channel of the layer, zeros where it has none.",
         explanation:
             "A bias (or the shift of a normalization) has one value for each output channel of its \
             layer.",
@@ -427,6 +455,9 @@ codes! {
     TensorUse = "NK0312", "S-UNUSED" {
         title: "layers and tensors do not add up",
         message: "the layers use {expected} pairs of tensors but the file has {found}",
+        hint:
+            "Compare the layers with those that were trained: one is missing, doubled or of \
+            another kind.",
         explanation:
             "Each layer takes its tensor pairs from the catalog in order: one for dense, conv2d, \
             depthwise_conv2d and the normalizations, none for pools, flatten and feature_tap, \
@@ -440,6 +471,7 @@ codes! {
     QuanMagic = "NK0401", "10.1" {
         title: "quantization section missing",
         message: "the section starts with {found}, expected {expected}",
+        hint: "Export the model again; a float model does not have flag 0x0002.",
         explanation:
             "A model with flag 0x0002 has a QUAN section behind its tensor catalog. It begins with \
             the four bytes `QUAN`.",
@@ -457,6 +489,7 @@ codes! {
     QuanCount = "NK0403", "10.1" {
         title: "number of quantization records out of range",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Split a model of more than 100 tensor pairs in two, or keep it in float.",
         explanation:
             "The QUAN section has 1 to 100 records. A quantized model can therefore have at most \
             100 tensor pairs, and must have one.",
@@ -465,6 +498,7 @@ codes! {
     QuanRecords = "NK0404", "10.2" {
         title: "not one quantization record a tensor pair",
         message: "the section has {found}, expected {expected}",
+        hint: "Quantize the model again, with one record for each weight tensor.",
         explanation:
             "Record k says how the tensors of pair k are quantized, so there must be exactly one \
             record for each pair.",
@@ -473,6 +507,7 @@ codes! {
     QuanFlags = "NK0405", "S-QUAN-FLAGS" {
         title: "unknown quantization flags",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Quantize the model again, or use a newer netkit.",
         explanation:
             "Bit 0 of quan_flags says that tables of channel scales follow. No other bit has a \
             meaning.",
@@ -481,6 +516,7 @@ codes! {
     QuanScale = "NK0406", "S-QUAN-SCALE" {
         title: "scale is not a positive number",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Calibrate with inputs that reach the layer, or give it any scale above 0.",
         explanation:
             "A scale is the real distance between two neighbouring integers, so it is finite and \
             above 0. A layer whose output was constant in calibration often ends up with scale 0; \
@@ -490,6 +526,7 @@ codes! {
     QuanZeroPoint = "NK0407", "S-QUAN-ZP" {
         title: "zero point out of range",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Quantize to signed bytes; the zero points of unsigned ones are 128 larger.",
         explanation:
             "The zero point of an int8 tensor is the integer that stands for 0, so it lies from \
             -128 to 127.",
@@ -507,6 +544,7 @@ codes! {
     QuanChannels = "NK0409", "S-QUAN-CH" {
         title: "number of channel scales does not fit",
         message: "the table has {found}, expected {expected}",
+        hint: "Write one scale for each output channel, or none where w_scale holds for all.",
         explanation:
             "A table of channel scales has one scale for each output channel, or is empty where \
             all channels share w_scale.",
@@ -515,6 +553,9 @@ codes! {
     QuanChain = "NK0410", "S-QUAN-CHAIN" {
         title: "quantization does not chain",
         message: "input has {found} but the layer before it gives {expected}",
+        hint:
+            "Write the output scale and zero point of each layer as the input of the next, bit \
+            for bit.",
         explanation:
             "What a layer reads is quantized as the layer before it gave it; pools and flatten \
             hand scale and zero point on unchanged. Here the record's input differs from the \
@@ -525,6 +566,9 @@ codes! {
     QuanAccumulator = "NK0411", "S-QUAN-ACC" {
         title: "a 32-bit sum may overflow",
         message: "{field} {is} {found}, expected {expected}",
+        hint:
+            "Use fewer inputs for each output, a smaller bias or fewer softmax units, or keep the \
+            model in float.",
         explanation:
             "Layers of int8 models add up products in 32 bits. With this many weights for an \
             output, or a bias this large, the sum of the largest possible products could pass \
@@ -534,6 +578,7 @@ codes! {
     QuanActivation = "NK0412", "S-QUAN-ACT" {
         title: "activation without an int8 form",
         message: "activation is {found}, expected {expected}",
+        hint: "Train with relu or relu6, or keep the model in float.",
         explanation:
             "Quantized layers may have no activation, relu or relu6; a dense layer may have \
             softmax. The others would need a quantization between the sum and the activation, \
@@ -556,6 +601,9 @@ codes! {
     LayerOrder = "NK0501", "S-ORDER" {
         title: "layer in a place where it cannot be",
         message: "{found} cannot stand here: {expected}",
+        hint:
+            "In a CNN put a flatten before the first dense layer, and nothing but dense layers \
+            behind it.",
         explanation:
             "An MLP holds dense layers only. In a CNN dense layers come behind a flatten, and \
             behind a flatten only dense layers may come.",
@@ -564,6 +612,7 @@ codes! {
     SecondFlatten = "NK0502", "S-FLATTEN" {
         title: "more than one flatten",
         message: "this is another flatten; {expected}",
+        hint: "Leave out the second flatten.",
         explanation:
             "Behind a flatten the state is a vector, so another flatten would do nothing. Readers \
             disagree about what it does to the count of features, so it is refused.",
@@ -572,6 +621,7 @@ codes! {
     Channels = "NK0503", "S-CHANNELS" {
         title: "channel counts disagree",
         message: "{field} {is} {found} but the input has {expected}",
+        hint: "Look at the layer before this one: what it gives is what this one takes.",
         explanation:
             "A layer on a map takes as many channels as the map has. Records other than conv2d \
             hold that number; for conv2d it is the last dimension of the weights. The layer \
@@ -581,6 +631,7 @@ codes! {
     Window = "NK0504", "S-WINDOW" {
         title: "window does not fit its input",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Use a stride of at least 1, and a kernel that fits the padded map.",
         explanation:
             "A kernel and a stride are at least 1, and the kernel fits into the map with its \
             padding on both axes. Some readers divide by a stride of 0, or give one row where a \
@@ -590,6 +641,7 @@ codes! {
     DepthwiseKernel = "NK0505", "10.2" {
         title: "depthwise kernel cannot be made out",
         message: "{found} do not make up {expected}",
+        hint: "Export the layer again with the kernel size that its weights were trained with.",
         explanation:
             "The last byte of a depthwise_conv2d record is either the width of the kernel or the \
             padding that the bottom and right have more than the top and left. Which of them is \
@@ -600,6 +652,7 @@ codes! {
     PoolPadding = "NK0506", "S-POOL-PAD" {
         title: "pool padding as large as the window",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Make the padding smaller than the window.",
         explanation:
             "A pool's padding must be smaller than its window on each side, else there would be \
             windows without a single element, whose maximum or mean means nothing.",
@@ -617,6 +670,7 @@ codes! {
     ActivationSize = "NK0508", "S-OVERFLOW" {
         title: "a layer's output is too large",
         message: "{field} {is} {found}, expected {expected} elements",
+        hint: "Look at the layer's dimensions, padding and stride, or make the input smaller.",
         explanation:
             "The output of this layer is larger than this reader accepts, or its size does not fit \
             32 bits. A damaged dimension, padding or stride is the usual cause.",
@@ -626,6 +680,7 @@ codes! {
     NoOutputs = "NK0509", "10.2" {
         title: "a layer without outputs",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Give the layer at least one output.",
         explanation:
             "A layer has at least one output: filters, units, out_channels, hidden_dim and \
             num_classes must not be 0.",
@@ -636,6 +691,7 @@ codes! {
     CasesMagic = "NK0601", "10.1" {
         title: "test section missing",
         message: "the section starts with {found}, expected {expected}",
+        hint: "Export the model again; a file without test cases does not have flag 0x0001.",
         explanation:
             "A model with flag 0x0001 has a TCAS section behind its biases. It begins with the \
             four bytes `TCAS`.",
@@ -653,6 +709,7 @@ codes! {
     CaseCount = "NK0603", "10.1" {
         title: "number of test cases out of range",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Keep 1 to 16 cases, or none and clear flag 0x0001.",
         explanation:
             "The TCAS section has 1 to 16 cases. A model without cases has no such section and \
             flag 0x0001 is not set.",
@@ -661,12 +718,14 @@ codes! {
     CaseNameLength = "NK0604", "10.1" {
         title: "length of a test name out of range",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Give the case a name of 1 to 127 bytes.",
         explanation: "The name of a case has 1 to 127 bytes.",
     }
     /// Number of test values out of range.
     CaseValueCount = "NK0605", "10.1" {
         title: "number of test values out of range",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Leave the cases out where the input or the output is larger.",
         explanation:
             "A case has 1 to 16384 input values and as many output values at most. Models with \
             larger inputs or outputs cannot carry cases.",
@@ -675,6 +734,7 @@ codes! {
     CaseSize = "NK0606", "S-TCAS-SIZE" {
         title: "test values do not fit the model",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Make the cases again from this version of the model.",
         explanation:
             "The number of input values of a case must be that of the model's input, and likewise \
             for the output.",
@@ -683,6 +743,7 @@ codes! {
     CaseLabel = "NK0607", "S-TCAS-LABEL" {
         title: "test label is no class of the model",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Count classes from 0, and write -1 where a case has none.",
         explanation:
             "The label of a case is a class of the model, counted from 0, or -1 for none.",
     }
@@ -690,12 +751,14 @@ codes! {
     CaseDuplicate = "NK0608", "S-TCAS-DUP" {
         title: "two test cases of one name",
         message: "the name is also that of test case {found}",
+        hint: "Give each case a name of its own.",
         explanation: "Cases are told apart by their names in reports, so no two have the same.",
     }
     /// Test name is not text.
     CaseNameText = "NK0609", "S-UTF8" {
         title: "test name is not text",
         message: "the name {found}, expected {expected}",
+        hint: "Cut names between characters, at no more than 127 bytes of UTF-8.",
         explanation:
             "The name of a case is shown in reports, so it is UTF-8 and has no NUL. Names cut at \
             127 bytes in the middle of a character are a known fault of writers.",
@@ -704,6 +767,7 @@ codes! {
     CaseTolerance = "NK0610", "S-TCAS" {
         title: "tolerance is not a distance",
         message: "{field} {is} {found}, expected {expected}",
+        hint: "Write a small number, such as 0.0001.",
         explanation:
             "The tolerance says how far an output may be from the expected one. It is finite and \
             not negative.",
@@ -714,6 +778,7 @@ codes! {
     TooLarge = "NK0702", "limit" {
         title: "too large for the address space",
         message: "the model does not fit into the address space",
+        hint: "Make the input or the layers smaller, or use a larger target.",
         explanation:
             "A size does not fit the address space of the machine or the limits of the planner. On \
             small targets the model may be too large altogether.",
@@ -904,8 +969,7 @@ mod tests {
             for (name, text) in [("title", code.title()), ("message", code.message())] {
                 assert!(!text.is_empty() && !text.ends_with(['.', ' ']), "{code} {name}");
             }
-            let sentences = [Some(code.explanation()), code.hint()];
-            for text in sentences.into_iter().flatten() {
+            for text in [code.explanation(), code.hint()] {
                 assert!(text.ends_with('.'), "{code}: {text}");
                 assert!(!text.contains("  ") && !text.contains('\n'), "{code}: {text}");
                 assert!(text.starts_with(|first: char| first.is_uppercase()), "{code}: {text}");
@@ -941,6 +1005,6 @@ mod tests {
         let whole = Diagnostic::new(Code::Empty, Site::FILE);
         assert_eq!(whole.to_string(), "the file is empty");
         assert_eq!(Site::FILE.to_string(), "file");
-        assert!(whole.hint().is_some());
+        assert_eq!(whole.hint(), Code::Empty.hint());
     }
 }
