@@ -145,7 +145,8 @@ pub(crate) const fn max_pooled_plan_s8(
     pool: &Pool2d,
     input_bytes: usize,
 ) -> Conv2dPlanS8 {
-    let plan = conv2d_plan_s8(conv, input_bytes);
+    // One plan for both forms: outputs are fewer than inputs by the pool, so larger blocks fit a cache, too.
+    let plan = conv2d_plan_s8(conv, input_bytes, FilterForm::File);
     let least = if pool.window.kernel_h == 0 { 1 } else { pool.window.kernel_h };
     let rows = plan.block_rows / least * least;
     plan.with_rows(conv, if rows < least { least } else { rows })
