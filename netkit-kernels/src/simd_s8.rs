@@ -76,8 +76,9 @@ pub(crate) trait SimdS8: Copy {
     /// Groups of taps up to which the weights of two vectors of channels stay in registers.
     const REGISTER_GROUPS: usize = 0;
 
-    /// Whether dense layers of one row are computed panel by panel instead of as a matrix product.
-    const ROWS_OF_PANELS: bool = false;
+    /// Groups of inputs up to which dense layers of one row are computed panel by panel instead of as a matrix product, whose
+    /// inputs are prepared for several panels at once.
+    const ROW_GROUPS: usize = 0;
 
     /// Whether a tile's sums become outputs before the next tile: where the processor does both at once.
     const STORES_EACH_TILE: bool = false;

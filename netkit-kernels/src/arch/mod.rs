@@ -14,6 +14,7 @@ pub(crate) mod dot_f32;
 pub(crate) mod interleave_s8;
 #[cfg(not(netkit_micro))]
 pub(crate) mod max_sums_s8;
+#[cfg(not(netkit_micro))]
 pub(crate) mod one_row_s8;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod pairs_s8;

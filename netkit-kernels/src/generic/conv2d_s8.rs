@@ -50,7 +50,7 @@ impl KernelS8 for Conv2dS8<'_> {
         let w = self.conv.window;
         let one_pixel = w.taps() == 1 && w.in_pixels() == 1 && w.out_pixels() == 1;
         let file = matches!(self.filter, FilterS8::File(_));
-        if one_pixel && w.pad_top + w.pad_left == 0 && (file || S::ROWS_OF_PANELS) {
+        if one_pixel && w.pad_top + w.pad_left == 0 && (file || S::ROW_GROUPS > 0) {
             let layer = DenseS8 {
                 dense: Dense {
                     rows: 1,

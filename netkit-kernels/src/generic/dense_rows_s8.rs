@@ -4,9 +4,8 @@
 use super::block_s8::Aligned;
 use super::conv2d_s8::copy_offset;
 use super::dense_s8::DenseS8;
-use crate::arch::one_row_s8::{FoldS8, RowOfFile};
 use crate::arch::pairs_s8::PairsS8;
-use crate::arch::rows_s8::RowDots;
+use crate::arch::rows_s8::{FoldS8, RowDots, RowOfFile};
 use crate::arch::store_s8::{Channels, StoreS8};
 use netkit_core::pack::{GROUP_BYTES, PANEL};
 

@@ -4,10 +4,13 @@ use super::block_s8::{BlockS8, PixelGrid};
 use super::conv2d_s8::copy_offset;
 #[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
+#[cfg(not(netkit_micro))]
 use crate::arch::one_row_s8::{RowEnd, RowOfPanels};
 use crate::arch::tile_s8::GroupRuns;
 use crate::filter_s8::FilterS8;
-use crate::simd_s8::{KernelOn, KernelS8, SimdS8};
+#[cfg(not(netkit_micro))]
+use crate::simd_s8::KernelOn;
+use crate::simd_s8::{KernelS8, SimdS8};
 use crate::workspace_s8::dense_block_len;
 use netkit_core::op::Dense;
 use netkit_core::pack::Runs;
@@ -46,9 +49,9 @@ impl KernelS8 for DenseS8<'_> {
             .dense(&self.dense, self.output);
         }
         #[cfg(not(netkit_micro))]
-        if let (true, 1, FilterS8::Packed(panels)) =
-            (S::ROWS_OF_PANELS, self.dense.rows, self.filter)
-        {
+        let one = self.dense.rows == 1 && Runs::of_dense(&self.dense).groups() <= S::ROW_GROUPS;
+        #[cfg(not(netkit_micro))]
+        if let (true, FilterS8::Packed(panels)) = (one, self.filter) {
             return self.row_of_panels(simd, panels);
         }
         // Where nothing is packed there is no other form.
@@ -62,6 +65,7 @@ impl KernelS8 for DenseS8<'_> {
 
 impl<'a> DenseS8<'a> {
     /// What becomes of sums.
+    #[cfg(not(netkit_micro))]
     #[inline(always)]
     pub(super) fn end<S: SimdS8>(&self) -> RowEnd<'a> {
         RowEnd {

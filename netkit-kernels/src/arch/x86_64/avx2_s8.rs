@@ -628,7 +628,7 @@ avx2_s8! { AvxVnni, "avx2,fma,avxvnni",
 
     const TILE_PIXELS: [usize; 3] = [10, 6, 3];
     const DEPTHWISE_PIXELS: usize = 8;
-    const ROWS_OF_PANELS: bool = true;
+    const ROW_GROUPS: usize = 256;
 
     #[inline(always)]
     unsafe fn splat_inputs(self, from: *const u8) -> __m256i {

@@ -1,6 +1,6 @@
 //! AVX-512 for int8, with and without VNNI: sixteen lanes of 32 bits.
 
-use crate::arch::one_row_s8::FoldS8;
+use crate::arch::rows_s8::FoldS8;
 use crate::generic::dense_s8::DenseS8;
 use crate::isa::{Avx512, Avx512Vnni};
 use crate::simd_s8::{KernelOn, SimdS8};
@@ -272,7 +272,7 @@ macro_rules! avx512_s8 {
             // rescaling happens beside the next tile's products.
             const TILE_PIXELS: [usize; 3] = [14, 8, 4];
             const STORES_EACH_TILE: bool = true;
-            const ROWS_OF_PANELS: bool = true;
+            const ROW_GROUPS: usize = if size_of::<$operand>() == 64 { usize::MAX } else { 256 };
             const INTERLEAVES: bool = size_of::<$operand>() == 64;
             const REGISTER_GROUPS: usize = if size_of::<$operand>() == 64 { 4 } else { 0 };
             const DEPTHWISE_PIXELS: usize = 8;
