@@ -323,7 +323,11 @@ unsafe fn sums_at<S: SimdS8, const P: usize, const V: usize>(
     sums: *mut i32,
 ) {
     let acc: [[S::Parts; V]; P] = if S::GROUPS_AT_ONCE > 1 {
-        accumulate_groups(simd, tile, input, weights, start)
+        let mut pixels = [input; P];
+        unrolled!(p < P {
+            pixels[p] = pixels[p].wrapping_add(p * tile.step);
+        });
+        accumulate_groups(simd, tile, pixels, weights, start)
     } else {
         accumulate(simd, tile, input, &weights, [start; P], 0)
     };
@@ -340,7 +344,7 @@ impl TileS8<'_> {
     /// First weights of each vector, and what its sums start from; `None` if a slice that is read is too short for
     /// `count` · P pixels, or there are none.
     #[inline(always)]
-    fn begin<S: SimdS8, const P: usize, const V: usize>(
+    pub(super) fn begin<S: SimdS8, const P: usize, const V: usize>(
         &self,
         simd: S,
     ) -> Option<([*const i8; V], [S::Parts; V])> {
@@ -462,18 +466,14 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
 /// [`accumulate`], several groups at a time where a run has as many, on a machine that has a register for the address of
 /// every pixel.
 #[inline(always)]
-fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
+pub(super) fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
     simd: S,
     tile: &TileS8<'_>,
-    input: *const u8,
+    pixels: [*const u8; P],
     mut weights: [*const i8; V],
     start: [S::Parts; V],
 ) -> [[S::Parts; V]; P] {
     let GroupRuns { rows, row_pitch, columns, column_pitch, groups } = tile.runs;
-    let mut pixels = [input; P];
-    unrolled!(p < P {
-        pixels[p] = pixels[p].wrapping_add(p * tile.step);
-    });
     let mut acc = [start; P];
     for row in 0..rows {
         for column in 0..columns {

@@ -3,7 +3,7 @@
 
 use super::block_s8::{Aligned, BlockS8, PixelGrid, SUMS, starts, sums_of};
 use super::conv2d_s8::{Conv2dS8, copy_rows, gather};
-use crate::arch::max_sums_s8::MaxSums;
+use crate::arch::max_sums_s8::{MaxOutputsOf, MaxSums};
 use crate::arch::store_s8::{Channels, StoreS8};
 use crate::arch::tile_s8::{GroupRuns, TileS8};
 use crate::filter_s8::FilterS8;
@@ -141,7 +141,13 @@ impl MaxPooledBlock<'_> {
         let mut sums = Aligned([0; SUMS]);
         let mut channel = channels.start;
         while channel < channels.end {
-            let vectors = self.block.vectors::<S>((channels.end - channel).div_ceil(S::LANES));
+            let left = (channels.end - channel).div_ceil(S::LANES);
+            let vectors = match left {
+                // A tile has the pixels of a window, so it takes many channels to fill the registers with sums.
+                4.. if self.in_registers::<S>() => 4,
+                2.. if self.in_registers::<S>() => 2,
+                _ => self.block.vectors::<S>(left),
+            };
             let end = (channel + vectors * S::LANES).min(channels.end);
             let panel = (channel - channels.start) / PANEL * self.block.runs.panel_stride();
             let panels = panels.get(panel..).unwrap_or(&[]);
@@ -152,6 +158,12 @@ impl MaxPooledBlock<'_> {
             }
             channel = end;
         }
+    }
+
+    /// Whether sums stay in registers until the largest of each window are found.
+    #[inline(always)]
+    fn in_registers<S: SimdS8>(&self) -> bool {
+        S::STORES_EACH_TILE && self.window == [2, 2]
     }
 
     /// All pixels, `V` vectors of channels.
@@ -172,10 +184,54 @@ impl MaxPooledBlock<'_> {
         let multipliers = self.multipliers.get(channels.clone()).unwrap_or(&[]);
         let taps = block.runs.taps();
         let finish = Channels::<S, V>::new(simd, multipliers, &start.0, taps, block.stage);
-        let largest = block.largest_tile::<S, V>();
-        let width = V * S::LANES;
         let [rows, columns] = self.window;
         let all = block.grid.columns / columns.max(1);
+        if S::STORES_EACH_TILE && self.window == [2, 2] {
+            let most = if V == 4 { 1 } else { 2 };
+            for (size, tiles, before) in [(most, all / most, 0), (1, all % most, all / most * most)]
+            {
+                if tiles == 0 {
+                    continue;
+                }
+                let input = before * 2 * block.grid.column_step;
+                let tile = TileS8 {
+                    input: block.input.get(input..).unwrap_or(&[]),
+                    step: block.grid.column_step,
+                    count: tiles,
+                    runs: block.runs,
+                    panels,
+                    lane,
+                    start: &start.0,
+                    sums: &mut *sums,
+                };
+                let at = before * block.pitch + channels.start;
+                let output = block.output.get_mut(at..).unwrap_or(&mut []);
+                let (rows, row_step) = (block.grid.rows / 2, block.grid.row_step);
+                let (pitch, row_pitch) = (block.pitch, all * block.pitch);
+                let channels = &finish;
+                macro_rules! windows {
+                    ($p:literal, $q:literal) => {
+                        simd.call(MaxOutputsOf::<S, $p, $q, V> {
+                            tile,
+                            rows,
+                            row_step,
+                            channels,
+                            output,
+                            pitch,
+                            row_pitch,
+                        })
+                    };
+                }
+                if size == 1 {
+                    windows!(4, 1);
+                } else if V < 4 {
+                    windows!(8, 2);
+                }
+            }
+            return;
+        }
+        let largest = block.largest_tile::<S, V>();
+        let width = V * S::LANES;
         // As many windows side by side as there is room for the sums of.
         let room = (sums.len() / width / (rows * columns).max(1)).max(1);
         let at_once = all.div_ceil(all.div_ceil(room).max(1)).max(1);
