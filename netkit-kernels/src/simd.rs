@@ -1,6 +1,7 @@
 //! The operations generic kernels are written over: only those some kernel here uses.
 
 use crate::arch::tile_f32::step;
+use crate::arch::transpose::Transpose;
 
 /// A kernel written once for every instruction set.
 ///
@@ -20,7 +21,7 @@ pub(crate) const ROUND: f32 = 12_582_912.0;
 ///
 /// Comparisons are those of IEEE 754: false if a side is NaN. `max` and `min` are defined by them, on
 /// every instruction set, so that what a kernel does with NaN does not depend on the machine.
-pub(crate) trait Simd: Copy {
+pub(crate) trait Simd: Transpose {
     /// `LANES` floats.
     type Vector: Copy;
 

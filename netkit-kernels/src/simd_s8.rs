@@ -1,6 +1,7 @@
 //! The operations int8 kernels are written over: dot products of four, requantization, narrowing.
 
 use crate::arch::tile_s8::{TileS8, unrolled};
+use crate::arch::transpose::Transpose;
 use crate::generic::dense_s8::DenseS8;
 use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use netkit_core::pack::PANEL;
@@ -40,7 +41,7 @@ impl<S: SimdS8, K: KernelS8> KernelOn<S> for K {
 /// the weights' sums, which packed filters carry.
 ///
 /// Nothing here saturates on the way; the results are those of [`netkit_core::quant`] to the last bit.
-pub(crate) trait SimdS8: Copy {
+pub(crate) trait SimdS8: Transpose {
     /// `LANES` sums.
     type Sums: Copy;
     /// Sums as they grow: `LANES` of them, each perhaps in parts.

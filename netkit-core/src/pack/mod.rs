@@ -1,8 +1,8 @@
 //! Weight layouts and the packers: pure data movement, into memory the caller lends.
 //!
-//! The code generator packs a filter once, before the instruction set is known; kernels that read
-//! weights in file order pack one panel at a time into their workspace with the same functions. That
-//! both go through here is what makes the two agree to the last bit.
+//! The code generator packs a filter once, before the instruction set is known. Kernels that are given
+//! weights in file order make the same panels, one at a time in their workspace, by shuffles of vectors;
+//! that these hold the same values is what makes the two agree to the last bit.
 
 mod panel_f32;
 mod panel_i8;

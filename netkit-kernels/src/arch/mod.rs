@@ -30,6 +30,7 @@ pub(crate) mod short_s8;
 pub(crate) mod store_s8;
 pub(crate) mod tile_f32;
 pub(crate) mod tile_s8;
+pub(crate) mod transpose;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod wasm32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

@@ -1,5 +1,6 @@
 //! Plain Rust in four lanes: what the compiler makes of it.
 
+use crate::arch::transpose::Transpose;
 use crate::isa::Scalar;
 use crate::simd::{Kernel, Simd};
 
@@ -9,6 +10,8 @@ const LANES: usize = 4;
 fn map2(a: [f32; LANES], b: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> [f32; LANES] {
     core::array::from_fn(|i| f(a[i], b[i]))
 }
+
+impl Transpose for Scalar {}
 
 impl Simd for Scalar {
     type Vector = [f32; LANES];

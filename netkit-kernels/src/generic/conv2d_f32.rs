@@ -7,6 +7,7 @@ use super::elementwise_f32::ActivationInPlaceF32;
 use crate::arch::tile_f32::{
     Finish, LISTED_DEPTH, Next, Pixels, Runs, STEPS, Start, Tiles, TilesOf,
 };
+use crate::arch::transpose::PackPanelF32;
 use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use crate::workspace::{
@@ -14,7 +15,7 @@ use crate::workspace::{
 };
 use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d};
-use netkit_core::pack::{PANEL, pack_panel_f32};
+use netkit_core::pack::PANEL;
 
 /// Output rows `rows` of a convolution.
 pub(crate) struct Conv2dF32<'a> {
@@ -201,9 +202,14 @@ impl Block<'_> {
                 for (panel, to) in
                     group.clone().step_by(PANEL).zip(panels.chunks_exact_mut(panel_len.max(1)))
                 {
-                    let packed =
-                        pack_panel_f32(values, depth, panel..channels, k.clone(), scale, to);
-                    debug_assert!(packed.is_some());
+                    simd.call(PackPanelF32 {
+                        weights: values,
+                        depth,
+                        channels: panel..channels,
+                        k: k.clone(),
+                        scale,
+                        panel: to,
+                    });
                 }
                 let mut channel = group.start;
                 while channel < group.end {

@@ -6,12 +6,13 @@ use super::dense_s8::DenseS8;
 #[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
 use crate::arch::tile_s8::GroupRuns;
+use crate::arch::transpose::PackPanelS8;
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::{KernelS8, SimdS8, offset_input};
 use crate::workspace_s8::{Conv2dPlanS8, PANELS_AT_ONCE, conv2d_plan_s8, input_rows};
 use core::ops::Range;
 use netkit_core::op::{Conv2d, Dense};
-use netkit_core::pack::{PANEL, Runs, pack_panel_s8};
+use netkit_core::pack::{PANEL, Runs};
 use netkit_core::quant::{Multiplier, OutputStage};
 
 /// Output rows `rows` of a convolution.
@@ -250,8 +251,7 @@ impl BlockS8<'_> {
                     let here = first..(first + at_once).min(channels);
                     let to = panels.chunks_exact_mut(runs.panel_len());
                     for (first, panel) in here.clone().step_by(PANEL).zip(to) {
-                        let packed = pack_panel_s8(runs, first, weights, panel);
-                        debug_assert!(packed.is_some());
+                        simd.call(PackPanelS8 { runs, channels: first..channels, weights, panel });
                     }
                     self.compute(simd, panels, bias, multipliers, here);
                 }

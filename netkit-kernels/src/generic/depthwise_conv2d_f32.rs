@@ -5,12 +5,12 @@ use super::direct_f32::DirectDepthwiseConv2dF32;
 use super::elementwise_f32::ActivationInPlaceF32;
 use super::window::taps_inside;
 use crate::arch::depthwise_f32::DepthwiseRowsF32;
+use crate::arch::transpose::PackTapsF32;
 use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use crate::workspace::DEPTHWISE_BLOCK;
 use core::ops::Range;
 use netkit_core::op::{Activation, DepthwiseConv2d};
-use netkit_core::pack::pack_depthwise_conv2d_f32;
 
 /// Output rows `rows` of a depthwise convolution.
 pub(crate) struct DepthwiseConv2dF32<'a> {
@@ -64,9 +64,13 @@ impl Kernel for DepthwiseConv2dF32<'_> {
                 let scratch = core::mem::take(&mut self.scratch);
                 for block in blocks(channels, DEPTHWISE_BLOCK) {
                     let Some(packed) = scratch.get_mut(..taps * block.len()) else { return };
-                    let done =
-                        pack_depthwise_conv2d_f32(taps, block.clone(), values, scale, packed);
-                    debug_assert!(done.is_some());
+                    simd.call(PackTapsF32 {
+                        taps,
+                        channels: block.clone(),
+                        weights: values,
+                        scale,
+                        packed: &mut *packed,
+                    });
                     self.block(simd, packed, block.len(), block);
                 }
             }

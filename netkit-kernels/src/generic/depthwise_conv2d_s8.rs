@@ -9,12 +9,13 @@ use super::direct_s8::DirectS8;
 use crate::arch::depthwise_s8::{DepthwiseSumsOf, DepthwiseTileS8};
 use crate::arch::interleave_s8::InterleaveS8;
 use crate::arch::store_s8::{Channels, StoreS8};
+use crate::arch::transpose::PackDepthwisePanelS8;
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::{KernelS8, SimdS8};
 use crate::workspace_s8::{DepthwisePlanS8, depthwise_plan_s8};
 use core::ops::Range;
 use netkit_core::op::DepthwiseConv2d;
-use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL, RowGroups, pack_depthwise_panel_s8};
+use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL, RowGroups};
 use netkit_core::quant::{Multiplier, OutputStage};
 
 /// Sums of the largest tile: pixels times four vectors of 16 lanes.
@@ -80,8 +81,12 @@ impl DepthwiseConv2dS8<'_> {
                 FilterS8::File(weights) => {
                     let to = panels.chunks_exact_mut(panel_len);
                     for (first, panel) in block.clone().step_by(PANEL).zip(to) {
-                        let packed = pack_depthwise_panel_s8(&self.conv, first, weights, panel);
-                        debug_assert!(packed.is_some());
+                        simd.call(PackDepthwisePanelS8 {
+                            conv: &self.conv,
+                            channels: first..channels,
+                            weights,
+                            panel,
+                        });
                     }
                     &*panels
                 }

@@ -8,6 +8,7 @@ use crate::arch::pairs_s8::{
     PAIR_BYTES, PairRows, PairSumsOf, PairTile, PairWeights, PairsS8, Pixels, ROW_STEP, RowSumsOf,
 };
 use crate::arch::store_s8::{Channels, StoreS8};
+use crate::arch::transpose::PackDepthwisePanelS8;
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::offset_input;
 use crate::workspace_s8::{PairsPlanS8, pairs_plan_s8};
@@ -75,59 +76,44 @@ impl DepthwiseConv2dS8<'_> {
         let panel_len = groups.panel_len(w.kernel_w);
         let scratch = core::mem::take(&mut self.scratch);
         let (weights, rest) = scratch.split_at_mut(plan.weights_len.min(scratch.len()));
-        let pairs = rest.get_mut(..plan.pairs_len).unwrap_or(&mut []);
+        let (pairs, rest) = rest.split_at_mut(plan.pairs_len.min(rest.len()));
 
-        let bias = self.bias.get(channels.clone()).unwrap_or(&[]);
-        let mut start = Aligned([0; 4 * PANEL]);
-        let vector_len = w.kernel_w * plan.pairs * S::LANES * PAIR_BYTES;
-        match self.filter {
+        let lane = channels.start % PANEL;
+        let first = channels.start - lane;
+        let panels = match self.filter {
             #[cfg(not(netkit_micro))]
-            FilterS8::Packed(packed) => {
-                let panels = packed.get(channels.start / PANEL * panel_len..).unwrap_or(&[]);
-                let lane = channels.start % PANEL;
-                let vectors = weights.chunks_exact_mut(vector_len.max(1)).take(plan.phases * V);
-                for (i, to) in vectors.enumerate() {
-                    let (phase, lane) = (i / V, lane + i % V * S::LANES);
-                    let at = lane / PANEL * panel_len + GROUP_BYTES + lane % PANEL * GROUP;
-                    let at = at + phase * w.kernel_w * groups.groups * GROUP_BYTES;
-                    simd.call(PairWeights {
-                        panel: panels.get(at..).unwrap_or(&[]),
-                        groups: groups.groups,
-                        kernel_w: w.kernel_w,
-                        pairs: plan.pairs,
-                        to,
+            FilterS8::Packed(packed) => packed.get(first / PANEL * panel_len..).unwrap_or(&[]),
+            FilterS8::File(weights) => {
+                let panels: &mut [i8] = bytemuck::cast_slice_mut(rest);
+                let to = panels.chunks_exact_mut(panel_len);
+                for (first, panel) in (first..channels.end).step_by(PANEL).zip(to) {
+                    simd.call(PackDepthwisePanelS8 {
+                        conv: &self.conv,
+                        channels: first..self.conv.channels,
+                        weights,
+                        panel,
                     });
                 }
-                starts::<S>(panels, panel_len, self.input_zero_point, bias, lane, &mut start.0);
+                &*panels
             }
-            FilterS8::File(filter) => {
-                let weights = weights.get_mut(..plan.phases * V * vector_len).unwrap_or(&mut []);
-                weights.fill(0);
-                let taps = w.taps();
-                let filters = filter.get(channels.start * taps..).unwrap_or(&[]);
-                let offset = self.input_zero_point.wrapping_add(S::INPUT_OFFSET);
-                let channels = filters.chunks_exact(taps.max(1)).zip(bias).zip(&mut start.0);
-                for (channel, ((filter, bias), start)) in channels.enumerate() {
-                    let sum = filter.iter().fold(0i32, |sum, &w| sum.wrapping_add(i32::from(w)));
-                    *start = bias.wrapping_sub(offset.wrapping_mul(sum));
-                    for phase in 0..plan.phases {
-                        let vector = (phase * V + channel / S::LANES) * vector_len;
-                        let lane = vector + channel % S::LANES * PAIR_BYTES;
-                        for (i, row) in filter.chunks_exact(w.kernel_w.max(1)).enumerate() {
-                            let row_of_pair = (i + phase) / 2 * S::LANES * PAIR_BYTES;
-                            let at = lane + row_of_pair + (i + phase) % 2 * (PAIR_BYTES / 2);
-                            let to = weights.get_mut(at..).unwrap_or(&mut []);
-                            let to = to.chunks_mut((plan.pairs * S::LANES * PAIR_BYTES).max(1));
-                            for (to, &weight) in to.zip(row) {
-                                if let Some(to) = to.first_chunk_mut() {
-                                    *to = i16::from(weight).to_le_bytes();
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+        };
+        let vector_len = w.kernel_w * plan.pairs * S::LANES * PAIR_BYTES;
+        let vectors = weights.chunks_exact_mut(vector_len.max(1)).take(plan.phases * V);
+        for (i, to) in vectors.enumerate() {
+            let (phase, lane) = (i / V, lane + i % V * S::LANES);
+            let at = lane / PANEL * panel_len + GROUP_BYTES + lane % PANEL * GROUP;
+            let at = at + phase * w.kernel_w * groups.groups * GROUP_BYTES;
+            simd.call(PairWeights {
+                panel: panels.get(at..).unwrap_or(&[]),
+                groups: groups.groups,
+                kernel_w: w.kernel_w,
+                pairs: plan.pairs,
+                to,
+            });
         }
+        let bias = self.bias.get(channels.clone()).unwrap_or(&[]);
+        let mut start = Aligned([0; 4 * PANEL]);
+        starts::<S>(panels, panel_len, self.input_zero_point, bias, lane, &mut start.0);
         let multipliers = self.multipliers.get(channels.clone()).unwrap_or(&[]);
         let finish = Channels::<S, V>::new(simd, multipliers, &start.0, w.taps(), self.stage);
         let part =

@@ -3,3 +3,4 @@
 mod dotprod;
 mod neon;
 mod neon_s8;
+mod transpose;

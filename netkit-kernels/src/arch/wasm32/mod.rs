@@ -2,3 +2,4 @@
 
 mod simd128;
 mod simd128_s8;
+mod transpose;

@@ -7,3 +7,4 @@ mod avx512_s8;
 pub(super) mod probe;
 mod sse2;
 mod sse2_s8;
+mod transpose;
