@@ -7,6 +7,7 @@
 mod panel_f32;
 mod panel_i8;
 mod row_sums;
+mod winograd_f32;
 
 pub use panel_f32::{
     pack_conv2d_f32, pack_depthwise_conv2d_f32, pack_panel_f32, packed_conv2d_f32_len,
@@ -18,6 +19,10 @@ pub use panel_i8::{
     packed_depthwise_conv2d_s8_len,
 };
 pub use row_sums::row_sums;
+pub use winograd_f32::{
+    WINOGRAD_POSITIONS, WINOGRAD_TILE, has_winograd_form, pack_conv2d_winograd_f32,
+    packed_conv2d_winograd_f32_len, winograd_pays,
+};
 
 /// Output channels of one panel. Every vector width divides it; a kernel may walk a panel in halves or
 /// several panels at once.
