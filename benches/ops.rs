@@ -81,6 +81,9 @@ fn convolutions(c: &mut Criterion) {
     for (size, kernel, stride, pad, in_channels, out_channels) in CONVOLUTIONS {
         let conv = Conv2d { window: window(size, kernel, stride, pad), in_channels, out_channels };
         conv2d_f32(c, &conv);
+        if pack::winograd_pays(&conv) {
+            conv2d_winograd_f32(c, &conv);
+        }
         conv2d_s8(c, &conv);
     }
 }
@@ -119,6 +122,37 @@ fn conv2d_f32(c: &mut Criterion, conv: &Conv2d) {
             );
         });
     }
+}
+
+/// The same convolutions in Winograd's form, where they have one; throughput in those of the plain sum.
+fn conv2d_winograd_f32(c: &mut Criterion, conv: &Conv2d) {
+    let w = &conv.window;
+    let depth = w.taps() * conv.in_channels;
+    let macs = (w.out_pixels() * depth * conv.out_channels) as u64;
+    let values = floats(depth * conv.out_channels);
+    let mut packed = vec![0.0; pack::packed_conv2d_winograd_f32_len(conv)];
+    pack::pack_conv2d_winograd_f32(conv, &values, None, &mut packed).expect("lengths fit");
+    let input = floats(w.in_h * w.in_w * conv.in_channels);
+    let bias = floats(conv.out_channels);
+    let mut output = vec![0.0; w.out_pixels() * conv.out_channels];
+    let mut scratch = Scratch::of(workspace::conv2d_winograd_f32(conv));
+    let name =
+        format!("conv2d_winograd_f32/{}", shape(w, conv.in_channels, Some(conv.out_channels)));
+    each(c, &name, macs, |kernels| {
+        let (rows, scratch) = (0..w.out_h, scratch.bytes());
+        let activation = Activation::Relu;
+        kernels.conv2d_winograd_f32(
+            conv,
+            &input,
+            &packed,
+            &bias,
+            None,
+            activation,
+            rows,
+            &mut output,
+            scratch,
+        );
+    });
 }
 
 /// Factors as trained layers have them.

@@ -6,7 +6,7 @@
 
 use crate::filter::FilterForm;
 use netkit_core::op::{Conv2d, DepthwiseConv2d, PerChannel};
-use netkit_core::pack::PANEL;
+use netkit_core::pack::{PANEL, WINOGRAD_POSITIONS, WINOGRAD_TILE};
 
 #[cfg(feature = "cmsis-nn")]
 pub use crate::cmsis_nn::workspace::{conv2d_s8, dense_s8, depthwise_conv2d_s8};
@@ -125,6 +125,53 @@ pub const fn conv2d_f32(conv: &Conv2d, form: FilterForm) -> usize {
         FilterForm::Packed => 0,
     };
     panels.saturating_add(conv2d_plan(conv).padded_len).saturating_mul(4)
+}
+
+/// Output channels that a convolution in Winograd's form computes at a time: two vectors of AVX-512.
+pub(crate) const WINOGRAD_CHUNK: usize = 2 * PANEL;
+
+/// Bytes of transformed inputs that a convolution in Winograd's form prepares at once, if [`LEAST_TILES`] do not need more.
+/// Any size from 28 tiles to the whole map took the same time within 3 %, so the scratch may be small.
+const TRANSFORMED_BYTES: usize = 256 * 1024;
+
+/// Tiles of a block that are worth reading all weights for.
+const LEAST_TILES: usize = 28;
+
+/// How a convolution in Winograd's form is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WinogradPlan {
+    /// The most tiles of a block.
+    pub(crate) tiles: usize,
+    /// Floats from one tile's transformed inputs to the next tile's: more than there are channels, so that tiles do not
+    /// lie a power of two apart, where they would want the same lines of the cache.
+    pub(crate) pitch: usize,
+    /// Floats of a block's transformed inputs.
+    pub(crate) inputs_len: usize,
+    /// Floats of a block's products.
+    pub(crate) products_len: usize,
+}
+
+/// The plan of a convolution in Winograd's form: the same for every instruction set.
+pub(crate) const fn winograd_plan(conv: &Conv2d) -> WinogradPlan {
+    let w = &conv.window;
+    let total = w.out_h.div_ceil(WINOGRAD_TILE).saturating_mul(w.out_w.div_ceil(WINOGRAD_TILE));
+    let pitch = (conv.in_channels / PANEL).saturating_add(2).saturating_mul(PANEL);
+    let tile_len = pitch.saturating_mul(WINOGRAD_POSITIONS);
+    let most = TRANSFORMED_BYTES / 4 / tile_len;
+    let tiles = even_rows(total, if most < LEAST_TILES { LEAST_TILES } else { most });
+    WinogradPlan {
+        tiles,
+        pitch,
+        inputs_len: tiles.saturating_mul(tile_len),
+        products_len: tiles.saturating_mul(WINOGRAD_POSITIONS * WINOGRAD_CHUNK),
+    }
+}
+
+/// Scratch of [`conv2d_winograd_f32`](crate::conv2d_winograd_f32).
+#[must_use]
+pub const fn conv2d_winograd_f32(conv: &Conv2d) -> usize {
+    let plan = winograd_plan(conv);
+    plan.inputs_len.saturating_add(plan.products_len).saturating_mul(4)
 }
 
 /// Channels of a depthwise filter packed at once from file order; the last block may have up to twice as

@@ -33,5 +33,6 @@ pub(crate) mod tile_s8;
 pub(crate) mod transpose;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod wasm32;
+pub(crate) mod winograd_f32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod x86_64;

@@ -30,6 +30,10 @@ native! {
         conv: &Conv2d, pool: &Pool2d, input: &[f32], filter: Filter<'_>, bias: &[f32],
         activation: Activation, rows: Range<usize>, output: &mut [f32], scratch: &mut [u8]
     );
+    conv2d_winograd_f32(
+        conv: &Conv2d, input: &[f32], filter: &[f32], bias: &[f32], residual: Option<&[f32]>,
+        activation: Activation, rows: Range<usize>, output: &mut [f32], scratch: &mut [u8]
+    );
     depthwise_conv2d_f32(
         conv: &DepthwiseConv2d, input: &[f32], filter: Filter<'_>, bias: &[f32],
         activation: Activation, rows: Range<usize>, output: &mut [f32], scratch: &mut [u8]

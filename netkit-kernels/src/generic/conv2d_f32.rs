@@ -280,24 +280,30 @@ impl Block<'_> {
             channel_pitch: self.conv.out_channels,
             channels,
         };
-        // As few tiles as the registers allow, of about one size.
-        let vectors = tiles.channels.len().div_ceil(S::LANES);
-        let count = self.pixels.div_ceil(most_pixels::<S>(vectors)).max(1);
-        let turns = (count * (tiles.depth.len() / STEPS)).max(1);
-        tiles.next.at_once = next_rows.div_ceil(turns);
-        let (size, larger) = (self.pixels / count, self.pixels % count);
-        tiles.range.end = larger * (size + 1);
-        run_tiles(simd, &mut tiles, size + 1, vectors);
-        tiles.range.end = self.pixels;
-        run_tiles(simd, &mut tiles, size, vectors);
+        all_tiles(simd, &mut tiles, self.pixels);
     }
 }
 
+/// Computes the pixels `0..pixels` of one tile of channels: in as few register tiles as the registers allow, of about one
+/// size.
+#[inline(always)]
+pub(super) fn all_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize) {
+    let vectors = tiles.channels.len().div_ceil(S::LANES);
+    let count = pixels.div_ceil(most_pixels::<S>(vectors)).max(1);
+    let turns = (count * (tiles.depth.len() / STEPS)).max(1);
+    tiles.next.at_once = tiles.next.rows.div_ceil(turns);
+    let (size, larger) = (pixels / count, pixels % count);
+    tiles.range = 0..larger * (size + 1);
+    run_tiles(simd, tiles, size + 1, vectors);
+    tiles.range.end = pixels;
+    run_tiles(simd, tiles, size, vectors);
+}
+
 /// Vectors of channels of a tile.
-const TILE_VECTORS: usize = 2;
+pub(super) const TILE_VECTORS: usize = 2;
 
 /// Weights of a layer that are not asked for beforehand.
-const SMALL_WEIGHTS: usize = 16 * 1024;
+pub(super) const SMALL_WEIGHTS: usize = 16 * 1024;
 
 /// Weights that tiles of pixels pass over together.
 const CACHED_WEIGHTS: usize = 32 * 1024;

@@ -28,3 +28,4 @@ pub(crate) mod norm_f32;
 pub(crate) mod softmax_f32;
 pub(crate) mod softmax_s8;
 pub(crate) mod window;
+pub(crate) mod winograd_f32;

@@ -4,8 +4,8 @@
 use crate::harness::*;
 use netkit_core::op::{Activation, Conv2d, Dense, DepthwiseConv2d, PerChannel, Pool2d};
 use netkit_core::pack::{
-    pack_conv2d_f32, pack_depthwise_conv2d_f32, packed_conv2d_f32_len,
-    packed_depthwise_conv2d_f32_len,
+    pack_conv2d_f32, pack_conv2d_winograd_f32, pack_depthwise_conv2d_f32, packed_conv2d_f32_len,
+    packed_conv2d_winograd_f32_len, packed_depthwise_conv2d_f32_len,
 };
 use netkit_kernels::{Filter, FilterForm, Kernels, reference, workspace};
 
@@ -334,6 +334,69 @@ fn denormals_are_kept() {
             let (filter, mut output) = (Filter::Packed(&ones), [7.0]);
             kernels.dense_f32(&dense, &tiny, filter, &[0.0], Activation::None, &mut output);
             assert_eq!(output[0].to_bits(), sum, "{isa} dense");
+        }
+    });
+}
+
+/// A number that is not finite makes no tile that does not read it anything else, and in those that do, each output whose
+/// own window holds it is not finite. A padded tap that meets it is 0.
+#[test]
+fn what_is_not_finite_stays_in_the_tiles_that_read_it() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(13);
+        for (in_channels, out_channels) in [(3, 5), (16, 16), (37, 33), (64, 64)] {
+            let window = window((7, 10, 3, 3, 1, 1, 1, 1, 1));
+            let conv = Conv2d { window, in_channels, out_channels };
+            let mut input = random.floats(window.in_pixels() * in_channels);
+            let weights = random.floats(9 * in_channels * out_channels);
+            let bias = random.floats(out_channels);
+            let mut packed = vec![0.0; packed_conv2d_winograd_f32_len(&conv)];
+            pack_conv2d_winograd_f32(&conv, &weights, None, &mut packed).unwrap();
+            let run = |input: &[f32]| {
+                let mut scratch = Scratch::new(workspace::conv2d_winograd_f32(&conv));
+                let mut output = vec![0.0; window.out_pixels() * out_channels];
+                kernels.conv2d_winograd_f32(
+                    &conv,
+                    input,
+                    &packed,
+                    &bias,
+                    None,
+                    Activation::None,
+                    0..window.out_h,
+                    &mut output,
+                    scratch.get(),
+                );
+                output
+            };
+            let ordinary = run(&input);
+            for special in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let (row, column) = (random.below(7), random.below(10));
+                let at = (row * 10 + column) * in_channels + random.below(in_channels);
+                let before = std::mem::replace(&mut input[at], special);
+                for (i, (&found, &ordinary)) in run(&input).iter().zip(&ordinary).enumerate() {
+                    let (y, x) = (i / out_channels / 10, i / out_channels % 10);
+                    // Rows and columns that the output, and its tile, read.
+                    let in_window =
+                        (y..y + 3).contains(&(row + 1)) && (x..x + 3).contains(&(column + 1));
+                    let (y, x) = (y / 2 * 2, x / 2 * 2);
+                    let in_tile =
+                        (y..y + 4).contains(&(row + 1)) && (x..x + 4).contains(&(column + 1));
+                    let isa = kernels.isa().name();
+                    assert!(!in_window || !found.is_finite(), "{isa}: {special} is lost");
+                    assert!(in_tile || found.to_bits() == ordinary.to_bits(), "{isa}: {special}");
+                }
+                input[at] = before;
+            }
+            // Huge numbers whose sums do not overflow, and denormal ones, are numbers.
+            for factor in [1e30, 1e-38] {
+                let scaled: Vec<f32> = input.iter().map(|x| x * factor).collect();
+                let mut expected = ordinary.clone();
+                let none = Activation::None;
+                reference::conv2d_f32(&conv, &scaled, &weights, &bias, None, none, &mut expected);
+                let magnitude = 16.0 * factor * 9.0 * in_channels as f32 + 1.0;
+                let bound = |i: usize| sum_bound(in_channels + 9, magnitude, expected[i]);
+                assert_within(&run(&scaled), &expected, bound, || kernels.isa().name().to_owned());
+            }
         }
     });
 }

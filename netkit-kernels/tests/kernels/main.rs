@@ -3,6 +3,7 @@
 mod activation_f32;
 mod conv2d_f32;
 mod conv2d_s8;
+mod conv2d_winograd_f32;
 mod dense_f32;
 mod dense_s8;
 mod depthwise_conv2d_f32;

@@ -82,6 +82,29 @@ fn convolutions() {
                 };
                 assert_same(&run(3), &run(1), || format!("{name}: {conv:?} {form:?}"));
             }
+            if pack::has_winograd_form(&conv) {
+                let mut packed = vec![0.0; pack::packed_conv2d_winograd_f32_len(&conv)];
+                pack::pack_conv2d_winograd_f32(&conv, &values, None, &mut packed).unwrap();
+                let run = |threads| {
+                    on_threads(threads, || {
+                        let mut scratch = Scratch::new(workspace::conv2d_winograd_f32(&conv));
+                        let mut output = vec![0.0; outputs];
+                        kernels.conv2d_winograd_f32(
+                            &conv,
+                            &input,
+                            &packed,
+                            &bias,
+                            Some(&residual),
+                            Activation::Silu,
+                            0..w.out_h,
+                            &mut output,
+                            scratch.get(),
+                        );
+                        bits(&output)
+                    })
+                };
+                assert_same(&run(3), &run(1), || format!("{name}: {conv:?} Winograd"));
+            }
             let (values, input) = (random.bytes(out_channels * depth), random.bytes(inputs));
             let (multipliers, bias) =
                 (multipliers(random, out_channels), biases(random, out_channels));

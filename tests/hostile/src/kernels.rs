@@ -201,6 +201,29 @@ fn conv2d_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
     };
     let file = run(FilterForm::File, Filter::File { values: &weights, scale: None });
     assert_eq!(file, run(FilterForm::Packed, Filter::Packed(&packed)), "{conv:?}");
+    if pack::has_winograd_form(&conv) {
+        let mut packed = vec![0.0; pack::packed_conv2d_winograd_f32_len(&conv)];
+        pack::pack_conv2d_winograd_f32(&conv, &weights, None, &mut packed)?;
+        let [whole, above, below] =
+            [0..window.out_h, rows[0].clone(), rows[1].clone()].map(|rows| {
+                let mut output = Canaries::new(rows.len() * row, offset, 7.5);
+                let mut scratch = Scratch::new(workspace::conv2d_winograd_f32(&conv));
+                let residual = residual.as_ref().map(|r| &r[rows.start * row..rows.end * row]);
+                kernels.conv2d_winograd_f32(
+                    &conv,
+                    &input,
+                    &packed,
+                    &bias,
+                    residual,
+                    activation,
+                    rows,
+                    output.get(),
+                    scratch.get(),
+                );
+                bits(&output.take())
+            });
+        assert_eq!(whole, [above, below].concat(), "{conv:?}");
+    }
     if residual.is_some() {
         return Some(());
     }
