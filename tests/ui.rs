@@ -31,6 +31,7 @@ fn write_models(folder: &Path) {
     };
     save("small.nk", &small);
     save("1st.nk", &small);
+    save("int8.nk", &format_rules::format_support::int8_cnn().to_bytes().unwrap());
     save("empty.nk", &[]);
     save("truncated.nk", &small[..200]);
     save(

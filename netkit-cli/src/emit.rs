@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use netkit_codegen::{Disk, ModelPath};
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -29,6 +29,18 @@ pub(crate) struct Arguments {
     /// Folder of the Cargo.toml of the package that will compile the code [default: the nearest above the model]
     #[arg(long, value_name = "FOLDER")]
     package: Option<PathBuf>,
+    /// How float convolutions are computed
+    #[arg(long, value_name = "HOW", value_enum)]
+    convolution: Option<Convolution>,
+}
+
+/// The macro's option `convolution`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Convolution {
+    /// As the sum of products it is defined to be: the default
+    Direct,
+    /// 3×3 ones of many channels in Winograd's form: faster, with a weaker error bound and more weights
+    Winograd,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -56,6 +68,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             quote!(pub #name = #relative)
         }
         None => quote!(pub #relative),
+    };
+    let invocation = match arguments.convolution {
+        Some(Convolution::Direct) => quote!(#invocation, convolution = direct),
+        Some(Convolution::Winograd) => quote!(#invocation, convolution = winograd),
+        None => invocation,
     };
     let krate: TokenStream = quote!(::netkit);
     let tokens = netkit_codegen::expand(&krate, invocation, &Disk::package(&package));

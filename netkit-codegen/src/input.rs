@@ -1,6 +1,8 @@
 //! The macro's grammar, with the spans of what the user wrote.
 //!
 //! `[attributes] [visibility] [Name =] "path" [, option = value]* [,]`
+//!
+//! Options: `convolution = direct` or `convolution = winograd`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::ToTokens;
@@ -24,7 +26,38 @@ pub struct Input {
     pub path: String,
     /// Where the path stands.
     pub path_span: Span,
+    /// How float convolutions are computed, and where that was said; the first of [`Convolution::ALL`] where it was not.
+    pub convolution: Option<(Convolution, Span)>,
 }
+
+/// Values of the option `convolution`: how float convolutions are computed that can be computed in several ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Convolution {
+    /// As the sum of products that it is defined to be.
+    Direct,
+    /// 3×3 ones in Winograd's form, where that takes less time: fewer products, a weaker error bound, more bytes of weights.
+    Winograd,
+}
+
+impl Convolution {
+    /// Every value, the default first.
+    pub const ALL: [Self; 2] = [Self::Direct, Self::Winograd];
+
+    /// As the user writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Winograd => "winograd",
+        }
+    }
+}
+
+/// The name of the only option there is.
+const CONVOLUTION: &str = "convolution";
+
+/// What may stand for an option's value, or for an option, in a message.
+const CONVOLUTIONS: &str = "`convolution = direct` (the default) or `convolution = winograd`";
 
 /// An invocation that does not follow the grammar.
 #[derive(Debug)]
@@ -63,16 +96,12 @@ impl Input {
             None
         };
         let path = path_literal(input)?;
-        if !input.is_empty() {
+        let mut convolution = None;
+        while !input.is_empty() {
             input.parse::<Token![,]>()?;
-        }
-        if !input.is_empty() {
-            // There are no options yet; naming the unknown one beats "expected end of input".
-            let option: Ident = input.parse()?;
-            return Err(syn::Error::new(
-                option.span(),
-                format!("there is no option `{option}`: this version of netkit::model! has none"),
-            ));
+            if !input.is_empty() {
+                option(input, &mut convolution)?;
+            }
         }
         let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
         Ok(Self {
@@ -83,6 +112,7 @@ impl Input {
             name,
             path: path.value(),
             path_span: path.span(),
+            convolution,
         })
     }
 
@@ -94,6 +124,33 @@ impl Input {
             None => identifier(&upper_camel_case(stem), self.path_span),
         }
     }
+}
+
+/// Reads `option = value`.
+fn option(
+    input: ParseStream<'_>,
+    convolution: &mut Option<(Convolution, Span)>,
+) -> syn::Result<()> {
+    let option: Ident = input.parse()?;
+    if option != CONVOLUTION {
+        let message = format!("there is no option `{option}`; there is {CONVOLUTIONS}");
+        return Err(syn::Error::new(option.span(), message));
+    }
+    if convolution.is_some() {
+        return Err(syn::Error::new(option.span(), format!("`{option}` is said twice")));
+    }
+    let equals = input.parse::<Option<Token![=]>>()?;
+    // The end of an invocation has no place of its own.
+    let span = if input.is_empty() { option.span() } else { input.span() };
+    let value = equals.and_then(|_| input.parse::<Ident>().ok());
+    let found = Convolution::ALL
+        .into_iter()
+        .find(|known| value.as_ref().is_some_and(|value| value == known.name()));
+    let Some(found) = found else {
+        return Err(syn::Error::new(span, format!("expected {CONVOLUTIONS}")));
+    };
+    *convolution = Some((found, span));
+    Ok(())
 }
 
 fn path_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
@@ -160,6 +217,21 @@ mod tests {
         assert_eq!(input.conditions.len(), 1);
     }
 
+    #[test]
+    fn options_follow_the_path() {
+        let convolution = |tokens| {
+            let input = parse(tokens).unwrap();
+            input.convolution.map(|(convolution, _)| convolution)
+        };
+        assert_eq!(convolution(quote!("a.nk")), None);
+        assert_eq!(convolution(quote!("a.nk",)), None);
+        for known in Convolution::ALL {
+            let value = Ident::new(known.name(), Span::call_site());
+            assert_eq!(convolution(quote!("a.nk", convolution = #value)), Some(known));
+            assert_eq!(convolution(quote!(A = "a.nk", convolution = #value,)), Some(known));
+        }
+    }
+
     /// A literal that went through another macro's `$path:expr` arrives in an invisible group.
     #[test]
     fn a_path_may_come_from_another_macro() {
@@ -194,7 +266,13 @@ mod tests {
             (quote!(Digits "a.nk"), "expected `=` and the path of a model"),
             (quote!(Digits = concat!("a", ".nk")), "expected the path of a model file in quotes"),
             (quote!("a.nk" "b.nk"), "expected `,`"),
-            (quote!("a.nk", fast = true), "there is no option `fast`"),
+            (quote!("a.nk", fast = true), "there is no option `fast`; there is `convolution"),
+            (quote!("a.nk", convolution), "expected `convolution = direct` (the default) or"),
+            (quote!("a.nk", convolution = fast), "(the default) or `convolution = winograd`"),
+            (quote!("a.nk", convolution = "winograd"), "expected `convolution = direct`"),
+            (quote!("a.nk", convolution =), "expected `convolution = direct`"),
+            (quote!("a.nk", convolution = direct convolution = direct), "expected `,`"),
+            (quote!("a.nk", convolution = direct, convolution = winograd), "said twice"),
         ] {
             let error = parse(tokens.clone()).unwrap_err();
             assert!(error.contains(message), "{tokens}: {error}");

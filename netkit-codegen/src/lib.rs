@@ -11,7 +11,7 @@ mod input;
 mod report;
 mod source;
 
-pub use input::{Input, Malformed};
+pub use input::{Convolution, Input, Malformed};
 pub use source::{Base, Disk, Memory, ModelPath, PathError, ReadError, Source};
 
 use emit::Emit;
@@ -77,6 +77,12 @@ fn expand_input(
     let Some(program) = program else {
         return Err(Report::of_model(&path, sink.as_slice(), span));
     };
+    if let Some((Convolution::Winograd, span)) = input.convolution
+        && program.is_quantized()
+    {
+        let message = "`convolution = winograd` is for float32 models, and this one is int8";
+        return Err(Report::of_file(&path, message, span));
+    }
     let emit = Emit::new(krate, input, &path, &type_name, &program);
     Ok(emit.items())
 }

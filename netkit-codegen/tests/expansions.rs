@@ -172,6 +172,45 @@ snapshot!(inverted_bottleneck, mobilenet());
 snapshot!(convnext_block, convnext());
 snapshot!(detection_head, yolox());
 
+/// One convolution of 3×3 that pays in Winograd's form, and one that does not.
+fn winograd() -> ModelDescription {
+    let mut model = cnn([8, 8, 32]);
+    for (filters, channels) in [(40, 32), (3, 40)] {
+        model.push(
+            Layer::Conv2d(Conv2d {
+                kernel_size: 3,
+                stride: 1,
+                filters,
+                activation: Activation::Relu,
+                pad_h: 1,
+                pad_w: 1,
+                pad_extra: 0,
+                alpha: 0.0,
+            }),
+            [pair(&[filters, 3, 3, channels], filters)],
+        );
+    }
+    model
+}
+
+#[test]
+fn convolution_in_winograds_form() {
+    let bytes = winograd().to_bytes().unwrap();
+    let invocation = quote!(pub Net = "models/net.nk", convolution = winograd);
+    insta::assert_snapshot!(pretty(expansion(bytes, invocation)));
+}
+
+/// `convolution = direct` is what is said by saying nothing.
+#[test]
+fn the_default_may_be_said() {
+    let bytes = winograd().to_bytes().unwrap();
+    let unsaid = expansion(bytes.clone(), quote!(pub Net = "models/net.nk"));
+    let said = expansion(bytes.clone(), quote!(pub Net = "models/net.nk", convolution = direct));
+    assert_eq!(unsaid.to_string(), said.to_string());
+    let other = expansion(bytes, quote!(pub Net = "models/net.nk", convolution = winograd));
+    assert_ne!(unsaid.to_string(), other.to_string());
+}
+
 #[test]
 fn errors_stand_in_for_the_type() {
     let tokens = expansion(b"NKIT".to_vec(), quote!(#[cfg(all())] pub Net = "models/net.nk"));

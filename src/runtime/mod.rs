@@ -6,7 +6,7 @@
 //! nothing.
 //!
 //! The plan and the kernels are the macro's: the same file gives the same bits either way, for int8
-//! everywhere and for float32 on one instruction set.
+//! everywhere and for float32 on one instruction set. The macro's [options](crate::model!#options) have no counterpart here.
 
 mod cases;
 mod load;

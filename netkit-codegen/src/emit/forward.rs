@@ -36,7 +36,11 @@ impl Emit<'_, '_, '_> {
         let bytes = needs.scratch.map(|bytes| quote!(const #scratch: nk::usize = #bytes;));
         let scratch = bytes.is_some().then(|| quote!(#scratch));
         let memory = self.memory(step.inputs(), step.output(), scratch.as_ref());
-        let call = call(step, &names, &memory);
+        let mut call = call(step, &names, &memory);
+        if self.is_winograd(step) {
+            let winograd = call_winograd(step, &names, &memory);
+            call = quote!(nk::layout! { panels { #winograd } file { #call } });
+        }
         let views = memory.views;
         let observation = observation(step);
         StepCode {
@@ -58,6 +62,28 @@ fn call(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
     if step.is_quantized() { call_s8(step, names, memory) } else { call_f32(step, names, memory) }
 }
 
+/// A convolution in Winograd's form.
+fn call_winograd(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
+    let Names { operator, filter, bias, .. } = names;
+    let Memory { inputs, output: y, .. } = memory;
+    let x = &inputs[0];
+    let activation = operator::activation(step.activation());
+    let Op::Conv2d { conv, residual, .. } = &step.node.op else { unreachable!() };
+    let (rows, residual) = (rows(conv.window.out_h), addend(*residual, inputs));
+    quote!(kernels.conv2d_winograd_f32(
+        &#operator, #x, #filter, #bias, #residual, #activation, #rows, #y, scratch
+    ))
+}
+
+/// The second input, if there is one to add.
+fn addend(residual: bool, inputs: &[TokenStream]) -> TokenStream {
+    if !residual {
+        return quote!(nk::None);
+    }
+    let addend = &inputs[1];
+    quote!(nk::Some(#addend))
+}
+
 fn call_f32(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
     let Names { operator, pool, filter, weights, bias, .. } = names;
     let Memory { inputs, output: y, .. } = memory;
@@ -72,12 +98,7 @@ fn call_f32(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream 
         }
         Op::Conv2d { conv, residual, pool: None, .. } => {
             let rows = rows(conv.window.out_h);
-            let residual = if *residual {
-                let addend = &inputs[1];
-                quote!(nk::Some(#addend))
-            } else {
-                quote!(nk::None)
-            };
+            let residual = addend(*residual, inputs);
             quote!(kernels.conv2d_f32(
                 &#operator, #x, #filter, #bias, #residual, #activation, #rows, #y, scratch
             ))

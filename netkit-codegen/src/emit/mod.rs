@@ -14,12 +14,14 @@ mod quantized;
 mod room;
 mod weights;
 
-use crate::input::Input;
+use crate::input::{Convolution, Input};
 use crate::source::ModelPath;
 use forward::StepCode;
 use needs::Tensors;
+use netkit_core::op::Op;
+use netkit_core::pack;
 use netkit_core::plan::CACHE_LINE;
-use netkit_core::program::Program;
+use netkit_core::program::{Program, Step};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
@@ -51,6 +53,18 @@ impl<'e, 'a, 's> Emit<'e, 'a, 's> {
             room::for_input(plan, &plan.slots()[id.index()], scratch_offset(program))
         });
         Self { krate, input, path, name, program, input_room }
+    }
+
+    /// Whether a step is a convolution that is computed in Winograd's form, where kernels read packed filters. One that
+    /// computes a pool too is not.
+    fn is_winograd(&self, step: &Step<'_, '_>) -> bool {
+        let asked = matches!(self.input.convolution, Some((Convolution::Winograd, _)));
+        match &step.node.op {
+            Op::Conv2d { conv, pool: None, .. } => {
+                asked && !step.is_quantized() && pack::winograd_pays(conv)
+            }
+            _ => false,
+        }
     }
 
     /// The whole expansion.

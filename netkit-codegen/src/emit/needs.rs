@@ -83,6 +83,22 @@ impl Emit<'_, '_, '_> {
         };
         let biases = self.bias(constants, &mut tensors.shared);
         let scratch = match &step.node.op {
+            Op::Conv2d { conv, .. } if self.is_winograd(step) => {
+                let mut packed = vec![0.0; pack::packed_conv2d_winograd_f32_len(conv)];
+                let (values, scale) = self.filter_and_scale(constants);
+                pack::pack_conv2d_winograd_f32(conv, &values, scale.as_deref(), &mut packed)
+                    .expect("checked graphs have filters of the right size");
+                let panels = weights::literal(&weights::float_bytes(&packed));
+                let filter = &names.filter;
+                tensors.panels.extend(quote!(const #filter: &[nk::f32] = #panels.as_f32();));
+                let in_file_order = file_filter(names, constants, &mut tensors.in_file_order);
+                tensors.file.extend(in_file_order);
+                let directly = workspace(step, names);
+                Some(quote!(nk::layout! {
+                    panels { nk::workspace::conv2d_winograd_f32(&#operator) }
+                    file { #directly }
+                }))
+            }
             Op::Conv2d { conv, .. } => {
                 let mut packed = vec![0.0; pack::packed_conv2d_f32_len(conv)];
                 let (values, scale) = self.filter_and_scale(constants);
