@@ -37,7 +37,7 @@ fn run() -> Result<bool> {
         eprintln!("fresh processes");
         report.processes = fresh::measure(&python, &arguments)?;
     }
-    for model in models.iter().filter(|model| arguments.wants_model(&model.name)) {
+    for model in models.iter().filter(|model| arguments.wants_model(&model.row())) {
         eprintln!("{}", model.title);
         report.rows.push(compare(&python, &engines, model, &arguments)?);
     }

@@ -42,9 +42,21 @@ pub struct Model {
     pub target: Option<f64>,
     #[serde(skip)]
     pub folder: PathBuf,
+    /// A second row for the model: netkit with `convolution = winograd`.
+    #[serde(skip)]
+    pub winograd: bool,
 }
 
+/// Models that have such a row.
+const WINOGRAD: [&str; 2] = ["resnet_block_f32", "resnet18_f32"];
+
 impl Model {
+    /// Name of the row.
+    pub fn row(&self) -> String {
+        let suffix = if self.winograd { "_winograd" } else { "" };
+        format!("{}{suffix}", self.name)
+    }
+
     /// Path of the model in one form, `None` where it has no such form.
     pub fn file(&self, form: &str) -> Option<PathBuf> {
         self.forms
@@ -89,7 +101,15 @@ pub fn load(folder: &Path) -> Result<Vec<Model>> {
     for model in &mut models {
         model.folder = folder.to_owned();
     }
-    Ok(models)
+    let with_second_row = models.into_iter().flat_map(|model| {
+        let second = WINOGRAD.contains(&model.name.as_str()).then(|| Model {
+            title: format!("{}, Winograd", model.title),
+            winograd: true,
+            ..model.clone()
+        });
+        [Some(model), second]
+    });
+    Ok(with_second_row.flatten().collect())
 }
 
 /// A tensor's elements.

@@ -51,7 +51,7 @@ pub struct Measured {
 impl Row {
     pub fn new(model: &Model, outcomes: Vec<Outcome>) -> Row {
         Row {
-            name: model.name.clone(),
+            name: model.row(),
             title: model.title.clone(),
             int8: model.dtype == DType::Int8,
             macs: model.macs(),

@@ -11,8 +11,8 @@ use netkit_peers::model::{DType, Model, Result, Values};
 
 /// The compiled models, and how each is opened by name.
 macro_rules! models {
-    ($wrap:ident, $open:ident, $($type:ident = $name:literal $path:tt;)*) => {
-        $(netkit::model!($type = $path);)*
+    ($wrap:ident, $open:ident, $($type:ident = $name:literal $path:tt $($option:ident)*;)*) => {
+        $(netkit::model!($type = $path, $(convolution = $option)*);)*
 
         fn $open(name: &str) -> Option<Box<dyn Runner>> {
             match name {
@@ -31,8 +31,10 @@ models! {
     UibBlock = "uib_block_f32" "made/models/uib_block_f32.nk";
     ConvnextBlock = "convnext_block_f32" "made/models/convnext_block_f32.nk";
     ResnetBlock = "resnet_block_f32" "made/models/resnet_block_f32.nk";
+    ResnetBlockWinograd = "resnet_block_f32_winograd" "made/models/resnet_block_f32.nk" winograd;
     MobilenetV4 = "mobilenetv4_small_f32" "made/models/mobilenetv4_small_f32.nk";
     Resnet18 = "resnet18_f32" "made/models/resnet18_f32.nk";
+    Resnet18Winograd = "resnet18_f32_winograd" "made/models/resnet18_f32.nk" winograd;
 }
 
 models! {
@@ -47,8 +49,8 @@ models! {
 
 pub fn open_macro(_: &Python, model: &Model) -> Result<Option<Box<dyn Runner>>> {
     Ok(match model.dtype {
-        DType::F32 => open_float(&model.name),
-        DType::Int8 => open_int8(&model.name),
+        DType::F32 => open_float(&model.row()),
+        DType::Int8 => open_int8(&model.row()),
     })
 }
 
@@ -134,7 +136,7 @@ where
 const ARENA: usize = 64 << 20;
 
 pub fn open_runtime(_: &Python, model: &Model) -> Result<Option<Box<dyn Runner>>> {
-    let Some(path) = model.file("nk") else { return Ok(None) };
+    let Some(path) = model.file("nk").filter(|_| !model.winograd) else { return Ok(None) };
     // A network borrows its arena; a run of the comparison loads each model once and then ends.
     let arena: &'static Bump =
         Box::leak(Box::new(Bump::heap(ARENA).map_err(|error| error.to_string())?));
