@@ -9,6 +9,12 @@ use netkit_core::quant::rounding_mean;
 /// Channels summed together: on microcontrollers as many as their registers hold.
 const BLOCK: usize = if cfg!(all(netkit_micro, not(netkit_mve))) { 4 } else { 16 };
 
+/// Channels summed together where there are as many: their sums are a few vectors, and each tap costs one step.
+const WIDE_BLOCK: usize = if cfg!(netkit_micro) { BLOCK } else { 64 };
+
+/// Taps whose sum fits 16 bits.
+const NARROW_TAPS: usize = 255;
+
 /// Taps up to which the mean is exact in `f32`: sums and the half added to them stay below 2^24.
 const FLOAT_TAPS: usize = 1 << 16;
 
@@ -36,42 +42,102 @@ impl KernelS8 for AveragePool2dS8<'_> {
                 y.fill(0);
                 continue;
             }
-            for (block, y) in y.chunks_mut(BLOCK).enumerate() {
-                let mut sums = [0i32; BLOCK];
-                for i in is.clone() {
-                    let ih = oh * w.stride_h + i * w.dilation_h - w.pad_top;
-                    for j in js.clone() {
-                        let iw = ow * w.stride_w + j * w.dilation_w - w.pad_left;
-                        let at = (ih * w.in_w + iw) * channels + block * BLOCK;
-                        let x = self.input.get(at..).unwrap_or(&[]);
-                        match x.first_chunk::<BLOCK>() {
-                            Some(x) if y.len() == BLOCK => {
-                                for (sum, &x) in sums.iter_mut().zip(x) {
-                                    *sum += i32::from(x);
-                                }
-                            }
-                            _ => {
-                                for (sum, &x) in sums.iter_mut().zip(x).take(y.len()) {
-                                    *sum += i32::from(x);
-                                }
-                            }
+            let ih = oh * w.stride_h + is.start * w.dilation_h - w.pad_top;
+            let iw = ow * w.stride_w + js.start * w.dilation_w - w.pad_left;
+            let taps = Taps {
+                input: self.input.get((ih * w.in_w + iw) * channels..).unwrap_or(&[]),
+                rows: is.len(),
+                row_pitch: w.in_w * channels * w.dilation_h,
+                columns: js.len(),
+                column_pitch: channels * w.dilation_w,
+            };
+            let (wide, rest) = y.split_at_mut(channels / WIDE_BLOCK * WIDE_BLOCK);
+            let first = wide.len();
+            for (block, y) in wide.chunks_mut(WIDE_BLOCK).enumerate() {
+                let at = block * WIDE_BLOCK;
+                if count > NARROW_TAPS || cfg!(netkit_micro) {
+                    taps.means::<S, WIDE_BLOCK>(at, y);
+                } else {
+                    taps.means_of_few(at, y);
+                }
+            }
+            for (block, y) in rest.chunks_mut(BLOCK).enumerate() {
+                taps.means::<S, BLOCK>(first + block * BLOCK, y);
+            }
+        }
+    }
+}
+
+/// The in-bounds taps of one output pixel: at least one.
+struct Taps<'a> {
+    /// From the first of them on.
+    input: &'a [i8],
+    rows: usize,
+    row_pitch: usize,
+    columns: usize,
+    column_pitch: usize,
+}
+
+impl Taps<'_> {
+    /// The means of at most `N` channels, as many as `y` has, from channel `at` on.
+    #[inline(always)]
+    fn means<S: SimdS8, const N: usize>(&self, at: usize, y: &mut [i8]) {
+        let mut sums = [0i32; N];
+        for i in 0..self.rows {
+            for j in 0..self.columns {
+                let from = i * self.row_pitch + j * self.column_pitch + at;
+                let x = self.input.get(from..).unwrap_or(&[]);
+                match x.first_chunk::<N>() {
+                    Some(x) if y.len() == N => {
+                        for (sum, &x) in sums.iter_mut().zip(x) {
+                            *sum += i32::from(x);
+                        }
+                    }
+                    _ => {
+                        for (sum, &x) in sums.iter_mut().zip(x).take(y.len()) {
+                            *sum += i32::from(x);
                         }
                     }
                 }
-                let mut means = [0; BLOCK];
-                if S::READS_FILE_ORDER || count > FLOAT_TAPS {
-                    for (mean, &sum) in means.iter_mut().zip(&sums) {
-                        *mean = rounding_mean(sum, count as i32);
-                    }
-                } else {
-                    for (mean, &sum) in means.iter_mut().zip(&sums) {
-                        *mean = rounding_mean_f32(sum, count as i32);
-                    }
-                }
-                for (to, mean) in y.iter_mut().zip(means) {
-                    *to = mean;
+            }
+        }
+        let count = self.rows * self.columns;
+        let mut means = [0; N];
+        if S::READS_FILE_ORDER || count > FLOAT_TAPS {
+            for (mean, &sum) in means.iter_mut().zip(&sums) {
+                *mean = rounding_mean(sum, count as i32);
+            }
+        } else {
+            for (mean, &sum) in means.iter_mut().zip(&sums) {
+                *mean = rounding_mean_f32(sum, count as i32);
+            }
+        }
+        for (to, mean) in y.iter_mut().zip(means) {
+            *to = mean;
+        }
+    }
+
+    /// [`means`](Self::means) of a wide block and at most [`NARROW_TAPS`] taps: twice as many sums in a vector.
+    #[inline(always)]
+    fn means_of_few(&self, at: usize, y: &mut [i8]) {
+        let mut sums = [0i16; WIDE_BLOCK];
+        for i in 0..self.rows {
+            for j in 0..self.columns {
+                let from = i * self.row_pitch + j * self.column_pitch + at;
+                let x = self.input.get(from..).unwrap_or(&[]);
+                let Some(x) = x.first_chunk::<WIDE_BLOCK>() else { continue };
+                for (sum, &x) in sums.iter_mut().zip(x) {
+                    *sum = sum.wrapping_add(i16::from(x));
                 }
             }
+        }
+        let count = (self.rows * self.columns) as i32;
+        let mut means = [0; WIDE_BLOCK];
+        for (mean, &sum) in means.iter_mut().zip(&sums) {
+            *mean = rounding_mean_f32(i32::from(sum), count);
+        }
+        for (to, mean) in y.iter_mut().zip(means) {
+            *to = mean;
         }
     }
 }
