@@ -262,6 +262,89 @@ pub(crate) const fn pairs_plan_s8(conv: &DepthwiseConv2d) -> PairsPlanS8 {
     }
 }
 
+/// Bytes of a vector's lane, within which it unpacks.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) const LANE: usize = 16;
+
+/// The most groups of taps of a depthwise convolution in blocks.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) const MOST_GROUPS: usize = 64;
+
+/// Whether a depthwise convolution can be computed in blocks.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) const fn blocks_fit(conv: &DepthwiseConv2d) -> bool {
+    let w = &conv.window;
+    conv.multiplier == 1
+        && conv.channels.is_multiple_of(LANE)
+        && w.stride_w > 0
+        && RowGroups::of(conv).groups.saturating_mul(w.kernel_w) <= MOST_GROUPS
+}
+
+/// How a depthwise convolution in blocks prepares its input and weights.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlocksPlanS8 {
+    /// Planes of columns, as many as the kernel moves by.
+    pub(crate) planes: usize,
+    /// Columns of a plane that are read.
+    pub(crate) columns: usize,
+    /// Bytes of a plane in each stream.
+    pub(crate) plane_len: usize,
+    /// Bytes of a stream: one of the four vectors of each block.
+    pub(crate) stream_len: usize,
+    /// Bytes of four interleaved rows.
+    pub(crate) group_len: usize,
+    /// Bytes of all interleaved rows.
+    pub(crate) interleaved_len: usize,
+    /// Bytes of the weights.
+    pub(crate) weights_len: usize,
+}
+
+/// The plan for `width` channels of a depthwise convolution in blocks of `block` positions.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) const fn blocks_plan_s8(
+    conv: &DepthwiseConv2d,
+    block: usize,
+    width: usize,
+) -> BlocksPlanS8 {
+    let w = &conv.window;
+    let RowGroups { groups, phases } = RowGroups::of(conv);
+    let planes = if w.stride_w == 0 { 1 } else { w.stride_w };
+    let taps = w.kernel_w.saturating_sub(1).saturating_mul(w.dilation_w) / planes;
+    // The last block may reach over the end of its row.
+    let outputs = w.out_w.saturating_mul(width).div_ceil(block).saturating_mul(block);
+    let plane_len = round_up(outputs.saturating_add(taps.saturating_mul(width)));
+    let stream_len = plane_len.saturating_mul(planes);
+    let group_len = stream_len.saturating_mul(4);
+    let vectors = phases.saturating_mul(groups).saturating_mul(w.kernel_w).saturating_mul(4);
+    BlocksPlanS8 {
+        planes,
+        columns: w.out_w.saturating_add(taps),
+        plane_len,
+        stream_len,
+        group_len,
+        interleaved_len: group_len.saturating_mul(groups),
+        weights_len: vectors.saturating_mul(block),
+    }
+}
+
+/// Bytes of scratch of a depthwise convolution in blocks.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+const fn blocks_len(conv: &DepthwiseConv2d) -> usize {
+    let mut most = 0;
+    let mut block = LANE;
+    while block < 4 * LANE && blocks_fit(conv) {
+        block *= 2;
+        let width = if conv.channels < block { conv.channels } else { block };
+        let plan = blocks_plan_s8(conv, block, width);
+        let len = plan.interleaved_len.saturating_add(plan.weights_len);
+        if len > most {
+            most = len;
+        }
+    }
+    most
+}
+
 /// Scratch of [`depthwise_conv2d_s8`](crate::Kernels::depthwise_conv2d_s8).
 #[must_use]
 pub const fn depthwise_conv2d_s8(conv: &DepthwiseConv2d, form: FilterForm) -> usize {
@@ -284,7 +367,9 @@ pub const fn depthwise_conv2d_s8(conv: &DepthwiseConv2d, form: FilterForm) -> us
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     let fours = {
         let pairs = pairs_plan_s8(conv).len();
-        if fours > pairs { fours } else { pairs }
+        let blocks = blocks_len(conv);
+        let most = if fours > pairs { fours } else { pairs };
+        if most > blocks { most } else { blocks }
     };
     fours.saturating_add(panels)
 }

@@ -8,6 +8,8 @@ mod aarch64;
 pub(crate) mod add_s8;
 #[cfg(any(netkit_dsp, netkit_thumb1, netkit_thumb2, netkit_mve))]
 pub(crate) mod arm;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod blocks_s8;
 pub(crate) mod depthwise_f32;
 pub(crate) mod depthwise_s8;
 pub(crate) mod dot_f32;

@@ -7,20 +7,20 @@ use netkit_core::quant::{Multiplier, OutputStage};
 
 /// How sums are rescaled: what is known of them, the multipliers and the output stage. Numbers, which functions can have as
 /// parameters: closures would not always be compiled into their callers.
-const ANY: u8 = 0;
+pub(crate) const ANY: u8 = 0;
 /// Every multiplier and sum is [`moderate`].
-pub(super) const MODERATE: u8 = 1;
+pub(crate) const MODERATE: u8 = 1;
 /// They are, and what is below zero is clamped to zero, as by a ReLU.
-pub(super) const POSITIVE: u8 = 2;
+pub(crate) const POSITIVE: u8 = 2;
 
 /// What turns the sums of `V` vectors of channels into outputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Channels<S: SimdS8, const V: usize> {
-    pub(super) scales: [S::Scales; V],
-    pub(super) how: u8,
+    pub(crate) scales: [S::Scales; V],
+    pub(crate) how: u8,
     /// Channels to store.
     count: usize,
-    pub(super) stage: OutputStage,
+    pub(crate) stage: OutputStage,
 }
 
 impl<S: SimdS8, const V: usize> Channels<S, V> {

@@ -11,6 +11,8 @@ pub(crate) mod dense_f32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod dense_rows_s8;
 pub(crate) mod dense_s8;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod depthwise_blocks_s8;
 pub(crate) mod depthwise_conv2d_f32;
 pub(crate) mod depthwise_conv2d_s8;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

@@ -127,8 +127,9 @@ fn whole_vectors_equal_the_reference() {
             windows.push(dilated(dilation_h, dilation_w, stride_h, stride_w));
         }
         for window in windows {
-            let channels = 8 * (1 + random.below(10));
-            check(kernels, DepthwiseConv2d { window, channels, multiplier: 1 }, random.next());
+            for channels in [8 * (1 + random.below(10)), 16 * (1 + random.below(13))] {
+                check(kernels, DepthwiseConv2d { window, channels, multiplier: 1 }, random.next());
+            }
         }
     });
 }

@@ -1,5 +1,6 @@
 //! AVX2 for int8, with and without AVX-VNNI: eight lanes of 32 bits.
 
+use crate::arch::blocks_s8::BlocksS8;
 use crate::arch::pairs_s8::{PairsS8, SHORT_GROUPS, ShortSumsOf};
 use crate::arch::tile_s8::TileS8;
 use crate::generic::dense_s8::DenseS8;
@@ -123,16 +124,23 @@ fn rescale_positive(sums: __m256i, scales: &Scales) -> __m256i {
     _mm256_srav_epi32(high, _mm256_sub_epi32(scales.right, _mm256_set1_epi32(1)))
 }
 
+/// Within lanes of 128 bits: each has four bytes of every vector.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn narrow(sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
+fn pack(sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
     // Saturation cannot be seen: it starts where the result is past every clamp.
     let zero_point = _mm256_set1_epi16(stage.zero_point as i16);
     let low = _mm256_adds_epi16(_mm256_packs_epi32(sums[0], sums[1]), zero_point);
     let high = _mm256_adds_epi16(_mm256_packs_epi32(sums[2], sums[3]), zero_point);
     let bytes = _mm256_packs_epi16(low, high);
     let bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(stage.low));
-    let bytes = _mm256_min_epi8(bytes, _mm256_set1_epi8(stage.high));
+    _mm256_min_epi8(bytes, _mm256_set1_epi8(stage.high))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn narrow(sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
+    let bytes = pack(sums, stage);
     // Packing worked in each half: its dwords are vectors 0 to 3, first half, then second half.
     _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
@@ -141,15 +149,20 @@ fn narrow(sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
 #[inline]
 fn order_row(row: __m256i) -> __m256i {
     // Unpacking works in each half: what it takes from one half must end side by side.
-    let ordered = _mm256_permutevar8x32_epi32(row, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
-    _mm256_xor_si256(ordered, _mm256_set1_epi8(-128))
+    _mm256_permutevar8x32_epi32(row, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7))
 }
 
 #[target_feature(enable = "avx2")]
 #[inline]
 fn interleave(rows: [__m256i; 4]) -> [__m256i; 4] {
-    let (a, b) = (order_row(rows[0]), order_row(rows[1]));
-    let (c, d) = (order_row(rows[2]), order_row(rows[3]));
+    unpack(rows.map(|row| order_row(row)))
+}
+
+/// Within lanes of 128 bits: each vector has four positions of both lanes.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn unpack(rows: [__m256i; 4]) -> [__m256i; 4] {
+    let [a, b, c, d] = rows.map(|row| _mm256_xor_si256(row, _mm256_set1_epi8(-128)));
     let low = [_mm256_unpacklo_epi8(a, b), _mm256_unpacklo_epi8(c, d)];
     let high = [_mm256_unpackhi_epi8(a, b), _mm256_unpackhi_epi8(c, d)];
     [
@@ -682,6 +695,76 @@ avx2_s8! { AvxVnni, "avx2,fma,avxvnni",
         for (i, group) in groups.into_iter().enumerate() {
             // SAFETY: the caller vouches for 128 writable bytes.
             unsafe { _mm256_storeu_si256(to.wrapping_add(32 * i).cast(), group) };
+        }
+    }
+
+    #[inline(always)]
+    fn depthwise(self, layer: DepthwiseConv2dS8<'_>) {
+        if layer.has_blocks() {
+            layer.by_blocks(self);
+        } else {
+            layer.by_fours(self);
+        }
+    }
+}
+
+impl BlocksS8 for AvxVnni {
+    #[inline(always)]
+    unsafe fn interleave_pieces<const PIECES: usize>(
+        self,
+        rows: [*const i8; 4],
+        steps: [usize; 4],
+        to: [*mut u8; 4],
+    ) {
+        let rows = [
+            // SAFETY: the token proves AVX2; the caller vouches for every piece.
+            unsafe { load_pieces::<PIECES>(rows[0], steps[0]) },
+            // SAFETY: as above.
+            unsafe { load_pieces::<PIECES>(rows[1], steps[1]) },
+            // SAFETY: as above.
+            unsafe { load_pieces::<PIECES>(rows[2], steps[2]) },
+            // SAFETY: as above.
+            unsafe { load_pieces::<PIECES>(rows[3], steps[3]) },
+        ];
+        // SAFETY: the token proves AVX2.
+        let vectors = unsafe { unpack(rows) };
+        for (vector, to) in vectors.into_iter().zip(to) {
+            // SAFETY: the caller vouches for 32 writable bytes.
+            unsafe { _mm256_storeu_si256(to.cast(), vector) };
+        }
+    }
+
+    #[inline(always)]
+    fn pack(self, sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { pack(sums, stage) }
+    }
+}
+
+/// A vector from `PIECES` pieces, each `step` bytes after the one before.
+///
+/// # Safety
+/// Each piece is valid for reading.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn load_pieces<const PIECES: usize>(from: *const i8, step: usize) -> __m256i {
+    let at = |piece: usize| from.wrapping_add(piece * step);
+    match PIECES {
+        // SAFETY: the caller vouches for 32 bytes.
+        1 => unsafe { _mm256_loadu_si256(from.cast()) },
+        2 => {
+            // SAFETY: the caller vouches for 16 bytes.
+            let first = unsafe { _mm_loadu_si128(from.cast()) };
+            // SAFETY: as above.
+            let second = unsafe { _mm_loadu_si128(at(1).cast()) };
+            _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(first), second)
+        }
+        _ => {
+            let four = |piece: usize| {
+                // SAFETY: the caller vouches for 8 bytes.
+                unsafe { at(piece).cast::<i64>().read_unaligned() }
+            };
+            _mm256_setr_epi64x(four(0), four(1), four(2), four(3))
         }
     }
 }

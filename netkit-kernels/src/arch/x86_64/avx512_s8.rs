@@ -1,7 +1,9 @@
 //! AVX-512 for int8, with and without VNNI: sixteen lanes of 32 bits.
 
+use crate::arch::blocks_s8::BlocksS8;
 use crate::arch::rows_s8::FoldS8;
 use crate::generic::dense_s8::DenseS8;
+use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::isa::{Avx512, Avx512Vnni};
 use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::asm;
@@ -148,9 +150,10 @@ fn rescale_positive(sums: __m512i, scales: &Scales) -> __m512i {
     _mm512_srav_epi32(merge_high_halves(even, odd), right)
 }
 
+/// Within lanes of 128 bits: each has four bytes of every vector.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-fn narrow(sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
+fn pack(sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
     // Saturation cannot be seen: it starts where the result is past every clamp.
     let zero_point = _mm512_set1_epi16(stage.zero_point as i16);
     let halves = [
@@ -159,8 +162,13 @@ fn narrow(sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
     ];
     let bytes = _mm512_packs_epi16(halves[0], halves[1]);
     let bytes = _mm512_max_epi8(bytes, _mm512_set1_epi8(stage.low));
-    let bytes = _mm512_min_epi8(bytes, _mm512_set1_epi8(stage.high));
-    _mm512_permutexvar_epi32(transposition(), bytes)
+    _mm512_min_epi8(bytes, _mm512_set1_epi8(stage.high))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+fn narrow(sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
+    _mm512_permutexvar_epi32(transposition(), pack(sums, stage))
 }
 
 /// One vector of moderate sums, which have room for a zero point.
@@ -175,10 +183,14 @@ fn narrow_moderate(sums: __m512i, stage: &OutputStage) -> __m128i {
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn interleave(rows: [__m512i; 4]) -> [__m512i; 4] {
-    let [a, b, c, d] = rows.map(|row| {
-        let ordered = _mm512_permutexvar_epi32(transposition(), row);
-        _mm512_xor_si512(ordered, _mm512_set1_epi8(-128))
-    });
+    unpack(rows.map(|row| _mm512_permutexvar_epi32(transposition(), row)))
+}
+
+/// Within lanes of 128 bits: each vector has four positions of every lane.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn unpack(rows: [__m512i; 4]) -> [__m512i; 4] {
+    let [a, b, c, d] = rows.map(|row| _mm512_xor_si512(row, _mm512_set1_epi8(-128)));
     let low = [_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d)];
     let high = [_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d)];
     [
@@ -256,9 +268,43 @@ fn dot_vnni(sums: __m512i, inputs: __m512i, weights: __m512i) -> __m512i {
     _mm512_dpbusd_epi32(sums, inputs, weights)
 }
 
+/// A vector from `PIECES` pieces, each `step` bytes after the one before.
+///
+/// # Safety
+/// Each piece is valid for reading.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+#[inline]
+unsafe fn load_pieces<const PIECES: usize>(from: *const i8, step: usize) -> __m512i {
+    let at = |piece: usize| from.wrapping_add(piece * step);
+    match PIECES {
+        // SAFETY: the caller vouches for 64 bytes.
+        1 => unsafe { _mm512_loadu_si512(from.cast()) },
+        2 => {
+            // SAFETY: the caller vouches for 32 bytes.
+            let first = unsafe { _mm256_loadu_si256(from.cast()) };
+            // SAFETY: as above.
+            let second = unsafe { _mm256_loadu_si256(at(1).cast()) };
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
+        }
+        _ => {
+            // SAFETY: the caller vouches for 16 bytes.
+            let first = unsafe { _mm_loadu_si128(from.cast()) };
+            // SAFETY: as above.
+            let second = unsafe { _mm_loadu_si128(at(1).cast()) };
+            // SAFETY: as above.
+            let third = unsafe { _mm_loadu_si128(at(2).cast()) };
+            // SAFETY: as above.
+            let fourth = unsafe { _mm_loadu_si128(at(3).cast()) };
+            let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(first), second);
+            let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(third), fourth);
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+        }
+    }
+}
+
 /// Implements [`SimdS8`] for a token of AVX-512: what the two sets share.
 macro_rules! avx512_s8 {
-    ($token:ident, $features:literal, $operand:ty, $inputs:expr, $weights:expr, $dot:expr) => {
+    ($token:ident, $features:literal, $operand:ty, $inputs:expr, $weights:expr, $dot:expr, { $($own:tt)* }) => {
         impl SimdS8 for $token {
             type Sums = __m512i;
             type Parts = __m512i;
@@ -480,6 +526,8 @@ macro_rules! avx512_s8 {
                     unsafe { _mm512_storeu_si512(to.wrapping_add(64 * i).cast(), group) };
                 }
             }
+
+            $($own)*
         }
 
         impl FoldS8 for $token {
@@ -507,7 +555,8 @@ avx512_s8!(
     [__m512i; 2],
     split_inputs,
     split_weights,
-    dot
+    dot,
+    {}
 );
 avx512_s8!(
     Avx512Vnni,
@@ -515,5 +564,48 @@ avx512_s8!(
     __m512i,
     whole,
     whole,
-    dot_vnni
+    dot_vnni,
+    {
+        #[inline(always)]
+        fn depthwise(self, layer: DepthwiseConv2dS8<'_>) {
+            if layer.has_blocks() {
+                layer.by_blocks(self);
+            } else {
+                layer.by_fours(self);
+            }
+        }
+    }
 );
+
+impl BlocksS8 for Avx512Vnni {
+    #[inline(always)]
+    unsafe fn interleave_pieces<const PIECES: usize>(
+        self,
+        rows: [*const i8; 4],
+        steps: [usize; 4],
+        to: [*mut u8; 4],
+    ) {
+        let rows = [
+            // SAFETY: the token proves AVX-512; the caller vouches for every piece.
+            unsafe { load_pieces::<PIECES>(rows[0], steps[0]) },
+            // SAFETY: as above.
+            unsafe { load_pieces::<PIECES>(rows[1], steps[1]) },
+            // SAFETY: as above.
+            unsafe { load_pieces::<PIECES>(rows[2], steps[2]) },
+            // SAFETY: as above.
+            unsafe { load_pieces::<PIECES>(rows[3], steps[3]) },
+        ];
+        // SAFETY: the token proves AVX-512.
+        let vectors = unsafe { unpack(rows) };
+        for (vector, to) in vectors.into_iter().zip(to) {
+            // SAFETY: the caller vouches for 64 writable bytes.
+            unsafe { _mm512_storeu_si512(to.cast(), vector) };
+        }
+    }
+
+    #[inline(always)]
+    fn pack(self, sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
+        // SAFETY: the token proves AVX-512.
+        unsafe { pack(sums, stage) }
+    }
+}
