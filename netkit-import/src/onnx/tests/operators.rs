@@ -400,6 +400,15 @@ fn b12_constants_of_every_spelling() {
     typed.raw_data = None;
     typed.float_data = vec![2.0, 3.0];
     assert_eq!(agrees(&listed(raw)).model, agrees(&listed(typed.clone())).model);
+    // A scalar has no dimensions and one element.
+    let scalar = floats("c", &[], &[2.0]);
+    let mut typed_scalar = scalar.clone();
+    typed_scalar.raw_data = None;
+    typed_scalar.float_data = vec![2.0];
+    let ones = agrees(&listed(floats("c", &[1, 1, 1], &[2.0]))).model;
+    for scalar in [scalar, typed_scalar] {
+        assert_eq!(agrees(&listed(scalar)).model, ones);
+    }
 
     typed.float_data.push(4.0);
     obstacle(
