@@ -39,8 +39,11 @@ impl ModelFile {
             return Ok(Self::from_bytes(path, &bytes));
         }
         let limit = largest_size(&bytes);
-        source.take(limit + 1 - header).read_to_end(&mut bytes).with_context(failed)?;
-        if bytes.len() as u64 > limit {
+        let length = source.metadata().with_context(failed)?.len();
+        if length <= limit {
+            source.take(limit + 1 - header).read_to_end(&mut bytes).with_context(failed)?;
+        }
+        if length > limit || bytes.len() as u64 > limit {
             bail!(
                 "{} goes on after {limit} bytes, more than its header can account for",
                 path.display()

@@ -93,7 +93,9 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let mut found = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "nk") {
+        // A folder of such a name is no model, and a pipe may have no writer. What cannot be looked at fails below.
+        let is_file = fs::metadata(&path).map_or(true, |metadata| metadata.is_file());
+        if is_file && path.extension().is_some_and(|extension| extension == "nk") {
             found.push(path);
         }
     }

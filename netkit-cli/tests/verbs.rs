@@ -219,6 +219,22 @@ fn test_runs_folders_in_one_arena() {
     assert!(refused(&["test", "netkit-cli/src"]).contains("no .nk file"));
 }
 
+/// Of a folder only files are models: a pipe would keep the command waiting for ever.
+#[test]
+fn test_leaves_out_what_is_no_file() {
+    let folder = scratch("mixed");
+    fs::create_dir_all(folder.join("folder.nk")).unwrap();
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/mnist_mlp.nk");
+    fs::copy(model, folder.join("model.nk")).unwrap();
+    if cfg!(unix) && !folder.join("pipe.nk").exists() {
+        let made = Command::new("mkfifo").arg(folder.join("pipe.nk")).status().unwrap();
+        assert!(made.success());
+    }
+    let report = json(&["test", "--json", text(&folder)]);
+    let cases = report["cases"].as_array().unwrap();
+    assert!(cases.iter().all(|case| case["model"].as_str().unwrap().ends_with("model.nk")));
+}
+
 #[test]
 fn a_failing_case_fails_the_command() {
     let mut bytes =
