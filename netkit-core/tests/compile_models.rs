@@ -52,6 +52,8 @@ fn check(path: &Path) -> String {
             assert!(input.end <= output.start || output.end <= input.start, "{path:?}: {step:?}");
         }
     }
+    let computed: u64 = program.steps().map(|step| step.node.op.macs()).sum();
+    assert_eq!(program.macs(), computed, "{path:?}");
     format!(
         "{}: {} layers, {} nodes, {} MACs, {} arena bytes, output {}",
         path.file_name().unwrap().display(),
