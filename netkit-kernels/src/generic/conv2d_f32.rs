@@ -306,6 +306,7 @@ pub(super) const TILE_VECTORS: usize = 2;
 pub(super) const SMALL_WEIGHTS: usize = 16 * 1024;
 
 /// Weights that tiles of pixels pass over together.
+#[cfg(not(netkit_micro))]
 const CACHED_WEIGHTS: usize = 32 * 1024;
 
 /// Pixels of the largest tile with so many vectors of channels; at least 1.
