@@ -15,6 +15,35 @@ pub(super) fn alone(window: &Window, rows: &Range<usize>) -> (Window, Range<usiz
     (alone, first..last)
 }
 
+/// Pools rows `rows` of an int8 map, each of whose rows `compute` gives once; `output` is just these rows of the pool.
+///
+/// Every row raises the outputs that read it, so none is kept: less code than [`in_bands`], for microcontrollers. `band`
+/// has room for what one row of the pool reads.
+#[cfg(any(test, netkit_micro))]
+#[inline]
+pub(super) fn as_computed(
+    pool: &Pool2d,
+    rows: Range<usize>,
+    band: &mut [i8],
+    output: &mut [i8],
+    mut compute: impl FnMut(Range<usize>, &mut [i8]),
+) {
+    output.fill(i8::MIN);
+    let row_len = pool.window.in_w * pool.channels;
+    let mut done = 0;
+    for row in rows.clone() {
+        let needed = alone(&pool.window, &(row..row + 1)).1;
+        let fresh = needed.start.max(done)..needed.end;
+        if fresh.is_empty() {
+            continue;
+        }
+        done = fresh.end;
+        let Some(map) = band.get_mut(..fresh.len() * row_len) else { return };
+        compute(fresh.clone(), map);
+        crate::micro::raise(pool, &rows, fresh, map, output);
+    }
+}
+
 /// Pools rows `rows`, `at_once` of them at a time: `compute` computes rows of the map that `pool` reads, `store` gets
 /// each band as the map of a pool of its own, and which of `rows` it gives, counted from the first.
 ///
@@ -112,6 +141,52 @@ mod tests {
                         assert!(computed.into_iter().eq(needed), "{window:?} {at_once}");
                     }
                 }
+            }
+        }
+    }
+
+    /// Channels that are no whole blocks, windows that overlap, lie apart, are dilated, or read nothing.
+    #[test]
+    fn outputs_raised_row_by_row_are_those_of_the_whole_map() {
+        let mut state = 1u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 16
+        };
+        for turn in 0..400 {
+            let mut up_to = |most: u32| (next() % most) as usize;
+            let (in_h, in_w) = (1 + up_to(9), 1 + up_to(9));
+            let kernel = (1 + up_to(3) as u32, 1 + up_to(3) as u32);
+            let (stride, padding) = (1 + up_to(3) as u32, up_to(4) as u32);
+            let padding = Padding::symmetric(padding, 0);
+            let window = Window::new((in_h, in_w), kernel, stride, padding);
+            let Some(mut window) = window else { continue };
+            (window.stride_w, window.dilation_h) = (1 + up_to(3), 1 + up_to(2));
+            window.out_w = 1 + up_to(6);
+            let pool = Pool2d { window, channels: 1 + up_to(21) };
+            let rows = up_to(window.out_h as u32)..window.out_h;
+            let row_len = in_w * pool.channels;
+            let map: Vec<i8> = (0..in_h * row_len).map(|_| next() as i8).collect();
+            let line = window.out_w * pool.channels;
+            let mut pooled = vec![7; rows.len() * line];
+            let mut band = vec![0; window.span().0.min(in_h) * row_len];
+            let mut done = 0;
+            as_computed(&pool, rows.clone(), &mut band, &mut pooled, |rows, to| {
+                assert!(rows.start >= done);
+                done = rows.end;
+                to.copy_from_slice(&map[rows.start * row_len..rows.end * row_len]);
+            });
+            let w = &window;
+            for (at, &largest) in pooled.iter().enumerate() {
+                let (y, x) = (rows.start + at / line, at % line / pool.channels);
+                let taps = (0..w.kernel_h).flat_map(|i| (0..w.kernel_w).map(move |j| (i, j)));
+                let expected = taps.filter_map(|(i, j)| {
+                    let row = (y * w.stride_h + i * w.dilation_h).checked_sub(w.pad_top)?;
+                    let column = (x * w.stride_w + j * w.dilation_w).checked_sub(w.pad_left)?;
+                    let inside = row < in_h && column < in_w;
+                    inside.then(|| map[row * row_len + column * pool.channels + at % pool.channels])
+                });
+                assert_eq!(largest, expected.max().unwrap_or(i8::MIN), "{turn} {pool:?} {rows:?}");
             }
         }
     }

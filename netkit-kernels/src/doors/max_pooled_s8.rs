@@ -1,5 +1,7 @@
 //! `conv2d_max_pool2d_s8`, `depthwise_conv2d_max_pool2d_s8`.
 
+#[cfg(netkit_micro)]
+use super::bands::as_computed;
 use super::bands::in_bands;
 use super::check::{has, is_pool_of, require, rows_exist};
 use super::{conv2d_s8, depthwise_conv2d_s8};
@@ -81,47 +83,33 @@ impl Kernels {
             }
             let plan = workspace::conv2d_band_plan_s8(&pool, form);
             let (scratch, band) = scratch.split_at_mut(scratch.len().saturating_sub(plan.len));
-            let row_len = p.out_w * pool.channels;
-            in_bands(
-                &pool,
-                rows,
-                plan.rows,
-                bytemuck::cast_slice_mut(band),
-                |rows, band| {
-                    // The library takes whole convolutions only.
-                    #[cfg(feature = "cmsis-nn")]
-                    let (conv, rows, input) = {
-                        let (window, needed) = super::bands::alone(&conv.window, &rows);
-                        let row_len = window.in_w * conv.in_channels;
-                        let input = input.get(needed.start * row_len..needed.end * row_len);
-                        (Conv2d { window, ..conv }, 0..window.out_h, input.unwrap_or(&[]))
-                    };
-                    let call = Conv2dS8 {
-                        conv,
-                        input,
-                        input_zero_point,
-                        filter,
-                        bias,
-                        multipliers,
-                        stage,
-                        rows,
-                        output: band,
-                        scratch: &mut *scratch,
-                    };
-                    #[cfg(feature = "cmsis-nn")]
-                    let Some(call) = self.offer(call) else { return };
-                    self.run_s8(call);
-                },
-                |pool, rows, band| {
-                    let output = output.get_mut(rows.start * row_len..rows.end * row_len);
-                    let output = output.unwrap_or(&mut []);
-                    let rows = 0..pool.window.out_h;
-                    let call = MaxPool2dS8 { pool: *pool, input: band, rows, output };
-                    #[cfg(feature = "cmsis-nn")]
-                    let Some(call) = self.offer(call) else { return };
-                    self.run_s8(call);
-                },
-            );
+            let band = bytemuck::cast_slice_mut(band);
+            let compute = |rows, map: &mut [i8]| {
+                // The library takes whole convolutions only.
+                #[cfg(feature = "cmsis-nn")]
+                let (conv, rows, input) = {
+                    let (window, needed) = super::bands::alone(&conv.window, &rows);
+                    let row_len = window.in_w * conv.in_channels;
+                    let input = input.get(needed.start * row_len..needed.end * row_len);
+                    (Conv2d { window, ..conv }, 0..window.out_h, input.unwrap_or(&[]))
+                };
+                let call = Conv2dS8 {
+                    conv,
+                    input,
+                    input_zero_point,
+                    filter,
+                    bias,
+                    multipliers,
+                    stage,
+                    rows,
+                    output: map,
+                    scratch: &mut *scratch,
+                };
+                #[cfg(feature = "cmsis-nn")]
+                let Some(call) = self.offer(call) else { return };
+                self.run_s8(call);
+            };
+            self.pool_s8(&pool, rows, plan.rows, band, output, compute);
         });
     }
 
@@ -168,46 +156,61 @@ impl Kernels {
             let Piece { rows, output, scratch, .. } = piece;
             let plan = workspace::band_plan_s8(&pool, form);
             let (scratch, band) = scratch.split_at_mut(scratch.len().saturating_sub(plan.len));
-            let row_len = p.out_w * pool.channels;
-            in_bands(
-                &pool,
-                rows,
-                plan.rows,
-                bytemuck::cast_slice_mut(band),
-                |rows, band| {
-                    #[cfg(feature = "cmsis-nn")]
-                    let (conv, rows, input) = {
-                        let (window, needed) = super::bands::alone(&conv.window, &rows);
-                        let row_len = window.in_w * conv.channels;
-                        let input = input.get(needed.start * row_len..needed.end * row_len);
-                        (DepthwiseConv2d { window, ..conv }, 0..window.out_h, input.unwrap_or(&[]))
-                    };
-                    let call = DepthwiseConv2dS8 {
-                        conv,
-                        input,
-                        input_zero_point,
-                        filter,
-                        bias,
-                        multipliers,
-                        stage,
-                        rows,
-                        output: band,
-                        scratch: &mut *scratch,
-                    };
-                    #[cfg(feature = "cmsis-nn")]
-                    let Some(call) = self.offer(call) else { return };
-                    self.run_s8(call);
-                },
-                |pool, rows, band| {
-                    let output = output.get_mut(rows.start * row_len..rows.end * row_len);
-                    let output = output.unwrap_or(&mut []);
-                    let rows = 0..pool.window.out_h;
-                    let call = MaxPool2dS8 { pool: *pool, input: band, rows, output };
-                    #[cfg(feature = "cmsis-nn")]
-                    let Some(call) = self.offer(call) else { return };
-                    self.run_s8(call);
-                },
-            );
+            let band = bytemuck::cast_slice_mut(band);
+            let compute = |rows, map: &mut [i8]| {
+                #[cfg(feature = "cmsis-nn")]
+                let (conv, rows, input) = {
+                    let (window, needed) = super::bands::alone(&conv.window, &rows);
+                    let row_len = window.in_w * conv.channels;
+                    let input = input.get(needed.start * row_len..needed.end * row_len);
+                    (DepthwiseConv2d { window, ..conv }, 0..window.out_h, input.unwrap_or(&[]))
+                };
+                let call = DepthwiseConv2dS8 {
+                    conv,
+                    input,
+                    input_zero_point,
+                    filter,
+                    bias,
+                    multipliers,
+                    stage,
+                    rows,
+                    output: map,
+                    scratch: &mut *scratch,
+                };
+                #[cfg(feature = "cmsis-nn")]
+                let Some(call) = self.offer(call) else { return };
+                self.run_s8(call);
+            };
+            self.pool_s8(&pool, rows, plan.rows, band, output, compute);
+        });
+    }
+
+    /// Pools rows `rows`, which are `output`, of a map whose rows `compute` gives, in bands of `at_once` rows of the
+    /// pool or row by row.
+    #[inline]
+    fn pool_s8(
+        self,
+        pool: &Pool2d,
+        rows: Range<usize>,
+        at_once: usize,
+        band: &mut [i8],
+        output: &mut [i8],
+        compute: impl FnMut(Range<usize>, &mut [i8]),
+    ) {
+        // A library that is offered whole layers would have none of the pool.
+        #[cfg(netkit_micro)]
+        if cfg!(not(feature = "cmsis-nn")) {
+            return as_computed(pool, rows, band, output, compute);
+        }
+        let row_len = pool.window.out_w * pool.channels;
+        in_bands(pool, rows, at_once, band, compute, |pool, rows, band| {
+            let output = output.get_mut(rows.start * row_len..rows.end * row_len);
+            let output = output.unwrap_or(&mut []);
+            let rows = 0..pool.window.out_h;
+            let call = MaxPool2dS8 { pool: *pool, input: band, rows, output };
+            #[cfg(feature = "cmsis-nn")]
+            let Some(call) = self.offer(call) else { return };
+            self.run_s8(call);
         });
     }
 }

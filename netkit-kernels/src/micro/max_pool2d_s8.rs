@@ -2,6 +2,8 @@
 
 use crate::generic::max_pool2d_s8::MaxPool2dS8;
 use crate::generic::window::taps_inside;
+use core::ops::Range;
+use netkit_core::op::Pool2d;
 
 /// Channels computed together: with the DSP extension they are one register, with vectors one of those.
 const BLOCK: usize = if cfg!(netkit_mve) { 16 } else { 4 };
@@ -32,6 +34,40 @@ pub(crate) fn max_pool2d_s8(call: MaxPool2dS8<'_>) {
             for i in 0..rows.len() {
                 for j in 0..columns.len() {
                     one(tap(first + i * row_step + j * column_step), output);
+                }
+            }
+        }
+    }
+}
+
+/// Raises the outputs of rows `rows` of a pool, which are all of `output`, to rows `fresh` of the map, which are all of
+/// `map`.
+#[inline]
+pub(crate) fn raise(
+    pool: &Pool2d,
+    rows: &Range<usize>,
+    fresh: Range<usize>,
+    map: &[i8],
+    output: &mut [i8],
+) {
+    let (w, channels) = (&pool.window, pool.channels.max(1));
+    let row_len = w.in_w * channels;
+    let lines = output.chunks_exact_mut((w.out_w * channels).max(1));
+    for (y, line) in rows.clone().zip(lines) {
+        for i in 0..w.kernel_h {
+            // Rows before the first of the map or of these are far behind the last.
+            let row = (y * w.stride_h + i * w.dilation_h).wrapping_sub(w.pad_top + fresh.start);
+            if row >= fresh.len() {
+                continue;
+            }
+            let row = map.get(row * row_len..).unwrap_or(&[]);
+            for (x, output) in line.chunks_exact_mut(channels).enumerate() {
+                for j in 0..w.kernel_w {
+                    let column = (x * w.stride_w + j * w.dilation_w).wrapping_sub(w.pad_left);
+                    if column < w.in_w {
+                        let at = column * channels;
+                        one(row.get(at..at + channels).unwrap_or(&[]), output);
+                    }
                 }
             }
         }

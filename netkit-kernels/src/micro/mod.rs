@@ -27,6 +27,8 @@ mod vector;
 mod native;
 mod textbook;
 
+pub(crate) use max_pool2d_s8::raise;
+
 #[cfg(netkit_micro)]
 pub(crate) use native::{
     conv2d_s8, conv2d_s8_scratch, dense_s8, depthwise_conv2d_s8, depthwise_conv2d_s8_scratch,
