@@ -9,12 +9,13 @@ use super::block_s8::{Aligned, starts};
 use super::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::arch::blocks_s8::{BlockRows, BlockRowsOf, BlocksS8, ColumnsOf, Pieces, block_len};
 use crate::arch::store_s8::{ANY, Channels, MODERATE, POSITIVE};
+use crate::arch::transpose::PackDepthwisePanelS8;
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::offset_input;
 use crate::workspace_s8::{BlocksPlanS8, LANE, MOST_GROUPS, blocks_fit, blocks_plan_s8};
 use core::ops::Range;
 use netkit_core::op::DepthwiseConv2d;
-use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL, RowGroups, pack_depthwise_panel_s8};
+use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL, RowGroups};
 use netkit_core::quant::Multiplier;
 
 impl DepthwiseConv2dS8<'_> {
@@ -54,7 +55,7 @@ impl DepthwiseConv2dS8<'_> {
 
         let mut start = Aligned([0; 4 * PANEL]);
         let packing = bytemuck::cast_slice_mut(packing);
-        self.prepare::<S>(channels.clone(), packing, weights, &mut start.0);
+        self.prepare(simd, channels.clone(), packing, weights, &mut start.0);
         let mut multipliers = [Multiplier { multiplier: 0, shift: -1 }; 4 * PANEL];
         let here = self.multipliers.get(channels.clone()).unwrap_or(&[]);
         for (panel, from) in here.as_chunks::<PANEL>().0.iter().enumerate() {
@@ -179,6 +180,7 @@ impl DepthwiseConv2dS8<'_> {
     #[inline(always)]
     fn prepare<S: BlocksS8>(
         &self,
+        simd: S,
         channels: Range<usize>,
         packing: &mut [i8],
         weights: &mut [i8],
@@ -195,8 +197,12 @@ impl DepthwiseConv2dS8<'_> {
             FilterS8::File(filter) => {
                 let to = packing.chunks_exact_mut(panel_len);
                 for (first, panel) in channels.clone().step_by(PANEL).zip(to) {
-                    let packed = pack_depthwise_panel_s8(&self.conv, first, filter, panel);
-                    debug_assert!(packed.is_some());
+                    simd.call(PackDepthwisePanelS8 {
+                        conv: &self.conv,
+                        channels: first..self.conv.channels * self.conv.multiplier,
+                        weights: filter,
+                        panel,
+                    });
                 }
                 &*packing
             }
