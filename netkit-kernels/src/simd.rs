@@ -32,6 +32,10 @@ pub(crate) trait Simd: Transpose {
     /// where one and two are as good).
     const TILE_PIXELS: [usize; 3];
 
+    /// Whether few sizes of that tile are compiled, and loops left as they are: for a set that is there so that every
+    /// machine is served, whose code is a part of every program.
+    const FEW_TILES: bool = false;
+
     /// Pixels of the largest register tile of the depthwise convolution, with two vectors of channels: at
     /// most 8.
     const DEPTHWISE_PIXELS: usize;

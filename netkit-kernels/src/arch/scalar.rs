@@ -18,6 +18,7 @@ impl Simd for Scalar {
 
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [4, 4, 0];
+    const FEW_TILES: bool = true;
     const DEPTHWISE_PIXELS: usize = 2;
     const READS_FILE_ORDER: bool = true;
 

@@ -456,7 +456,8 @@ fn accumulate<S: Simd, const P: usize, const V: usize>(
             offset += S::TAPS_AT_ONCE;
         }
         // Several steps at a turn: the end of a loop of fewer turns is foreseen.
-        while S::TAPS_AT_ONCE == 1 && (P >= UNROLLED_PIXELS || P == 1) && end - offset >= STEPS {
+        let unrolled = S::TAPS_AT_ONCE == 1 && !S::FEW_TILES && (P >= UNROLLED_PIXELS || P == 1);
+        while unrolled && end - offset >= STEPS {
             for ahead in 0..STEPS {
                 let weights = weights.wrapping_add(ahead * PANEL);
                 // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and

@@ -289,6 +289,14 @@ impl Block<'_> {
 #[inline(always)]
 pub(super) fn all_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize) {
     let vectors = tiles.channels.len().div_ceil(S::LANES);
+    if S::FEW_TILES {
+        // Largest tiles, and powers of two for what they leave.
+        tiles.range = 0..pixels;
+        for size in [most_pixels::<S>(vectors), 4, 2, 1] {
+            run_tiles(simd, tiles, size, vectors);
+        }
+        return;
+    }
     let count = pixels.div_ceil(most_pixels::<S>(vectors)).max(1);
     let turns = (count * (tiles.depth.len() / STEPS)).max(1);
     tiles.next.at_once = tiles.next.rows.div_ceil(turns);
@@ -319,6 +327,11 @@ const fn most_pixels<S: Simd>(vectors: usize) -> usize {
     if most == 0 { 1 } else { most }
 }
 
+/// Whether there are tiles of so many pixels, at most `limit`.
+const fn is_compiled<S: Simd>(pixels: usize, limit: usize) -> bool {
+    !S::FEW_TILES || pixels == limit || matches!(pixels, 1 | 2 | 4)
+}
+
 /// Runs shorter than this are listed.
 const SHORT_RUN: usize = 16;
 
@@ -333,7 +346,7 @@ fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: us
             match pixels {
                 // The condition is constant: it keeps the arms that the instruction set has no
                 // registers for out of the program.
-                $($size if const { $least <= $size && $size <= $limit } => {
+                $($size if const { $least <= $size && $size <= $limit && is_compiled::<S>($size, $limit) } => {
                     simd.call(TilesOf::<'_, '_, $size, $vectors, $listed>(tiles));
                 })+
                 _ => {}

@@ -11,6 +11,7 @@ impl Simd for Sse2 {
 
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [8, 6, 0];
+    const FEW_TILES: bool = true;
     const DEPTHWISE_PIXELS: usize = 4;
     const DEPTHWISE_EDGES: bool = true;
 
