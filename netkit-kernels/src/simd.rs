@@ -40,6 +40,9 @@ pub(crate) trait Simd: Transpose {
     /// most 8.
     const DEPTHWISE_PIXELS: usize;
 
+    /// Columns of the widest kernel of which depthwise tiles take two vectors of channels at once.
+    const DEPTHWISE_PAIRS: usize = 5;
+
     /// Whether depthwise tiles at the edges of a map, and those away from them, are compiled apart, so that no column is
     /// asked whether it is inside. Worth its code where it was measured.
     const DEPTHWISE_EDGES: bool = false;

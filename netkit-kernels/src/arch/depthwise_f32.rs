@@ -44,7 +44,7 @@ const BOTH: u8 = LEFT | RIGHT;
 const ANY: u8 = 4;
 
 /// Pixels of the largest tile. Two vectors of channels at once hide more latency and share the work of
-/// addressing, but a kernel seven wide leaves registers for one.
+/// addressing, but with 16 registers a kernel seven wide leaves room for one.
 const fn most<S: Simd, const KW: usize>() -> usize {
     if KW <= 5 { S::DEPTHWISE_PIXELS } else { 8 }
 }
@@ -133,7 +133,7 @@ impl<const KW: usize, const SW: usize> DepthwiseRowsF32<'_, KW, SW> {
         };
         let lanes = self.block.len();
         let mut lane = 0;
-        if KW <= 5 {
+        if KW <= S::DEPTHWISE_PAIRS {
             let columns = (P - 1) * SW + KW;
             let edges = match (tile.start, tile.end.min(columns)) {
                 (0, end) if end == columns => INSIDE,
@@ -225,28 +225,18 @@ impl<const P: usize, const KW: usize, const SW: usize> Tile<P, KW, SW> {
                 from = from.wrapping_add(self.weight_pitch);
             }
             let mut pixel = row;
-            let columns = (P - 1) * SW + KW;
-            for c in 0..columns {
-                let inside = if EDGES == ANY {
-                    c >= self.start && c < self.end
-                } else {
-                    (EDGES & LEFT == 0 || c >= KW / 2)
-                        && (EDGES & RIGHT == 0 || c + KW / 2 < columns)
-                };
-                if inside {
-                    for v in 0..V {
-                        // SAFETY: the column is inside the map; the caller vouches for the row and
-                        // the channels.
-                        let x = unsafe { simd.load_pointer(pixel.wrapping_add(v * S::LANES)) };
-                        for (p, sums) in sums.iter_mut().enumerate() {
-                            if c >= p * SW && c - p * SW < KW {
-                                sums[v] = simd.mul_add(x, weights[c - p * SW][v], sums[v]);
-                            }
-                        }
+            // Where a loop stays a loop, the sums it indexes are in memory.
+            macro_rules! columns {
+                ($($c:literal)+) => {$(
+                    if $c < (P - 1) * SW + KW {
+                        // SAFETY: the caller vouches for the row and the channels.
+                        unsafe { self.column::<S, V, EDGES>(simd, $c, pixel, &weights, &mut sums) };
+                        pixel = pixel.wrapping_add(self.channels);
                     }
-                }
-                pixel = pixel.wrapping_add(self.channels);
+                )+};
             }
+            const { assert!((P - 1) * SW + KW <= 19) };
+            columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18);
             row = row.wrapping_add(self.row_pitch);
         }
         match self.activation {
@@ -263,6 +253,39 @@ impl<const P: usize, const KW: usize, const SW: usize> Tile<P, KW, SW> {
                 unsafe { simd.store_pointer(to.wrapping_add(v * S::LANES), sum) };
             }
             to = to.wrapping_add(self.channels);
+        }
+    }
+
+    /// Column `c` of the tile, at `pixel`: what it adds to the sums of one kernel row.
+    ///
+    /// # Safety
+    /// As [`vectors`](Self::vectors); `V` vectors of channels can be read at `pixel` if the column is inside the map.
+    #[inline(always)]
+    unsafe fn column<S: Simd, const V: usize, const EDGES: u8>(
+        &self,
+        simd: S,
+        c: usize,
+        pixel: *const f32,
+        weights: &[[S::Vector; V]; KW],
+        sums: &mut [[S::Vector; V]; P],
+    ) {
+        let columns = (P - 1) * SW + KW;
+        let inside = if EDGES == ANY {
+            c >= self.start && c < self.end
+        } else {
+            (EDGES & LEFT == 0 || c >= KW / 2) && (EDGES & RIGHT == 0 || c + KW / 2 < columns)
+        };
+        if !inside {
+            return;
+        }
+        for v in 0..V {
+            // SAFETY: the column is inside the map; the caller vouches for the row and the channels.
+            let x = unsafe { simd.load_pointer(pixel.wrapping_add(v * S::LANES)) };
+            for (p, sums) in sums.iter_mut().enumerate() {
+                if c >= p * SW && c - p * SW < KW {
+                    sums[v] = simd.mul_add(x, weights[c - p * SW][v], sums[v]);
+                }
+            }
         }
     }
 }

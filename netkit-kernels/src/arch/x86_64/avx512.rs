@@ -96,6 +96,8 @@ impl Simd for Avx512 {
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [14, 14, 9];
     const DEPTHWISE_PIXELS: usize = 8;
+    const DEPTHWISE_PAIRS: usize = 7;
+    const DEPTHWISE_EDGES: bool = true;
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Output {
