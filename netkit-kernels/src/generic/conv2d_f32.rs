@@ -11,7 +11,7 @@ use crate::arch::transpose::PackPanelF32;
 use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use crate::workspace::{
-    Conv2dPlan, DEPTH_BLOCK, PANELS_AT_ONCE, conv2d_panels_len, conv2d_plan, input_rows,
+    Conv2dPlan, DEPTH_BLOCK, PANELS_AT_ONCE, conv2d_panels_len, conv2d_plan, input_rows, span,
 };
 use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d};
@@ -53,30 +53,78 @@ impl Kernel for Conv2dF32<'_> {
         let w = self.conv.window;
         let row_len = w.out_w * self.conv.out_channels;
         let (padded, panels) = self.scratch.split_at_mut(plan.padded_len.min(self.scratch.len()));
+        let in_place = match self.filter {
+            #[cfg(not(netkit_micro))]
+            Filter::Packed(_) if plan.padded => InPlace::of(&self.conv),
+            _ => None,
+        };
         let mut row = self.rows.start;
         while row < self.rows.end {
-            let end = (row + plan.block_rows).min(self.rows.end);
+            let mut end = (row + plan.block_rows).min(self.rows.end);
+            let mut read_in_place = None;
+            if let Some(in_place) = &in_place {
+                if in_place.rows.contains(&row) {
+                    end = end.min(in_place.rows.end);
+                    read_in_place = Some(in_place);
+                } else if row < in_place.rows.start {
+                    end = end.min(in_place.rows.start);
+                }
+            }
             let before = (row - self.rows.start) * row_len;
             let here = before..before + (end - row) * row_len;
-            let input = if plan.padded {
+            let (row_pitch, input) = if read_in_place.is_some() {
+                let first = (row * w.stride_h).wrapping_sub(w.pad_top).wrapping_mul(w.in_w);
+                let first = first.wrapping_sub(w.pad_left).wrapping_mul(self.conv.in_channels);
+                (w.in_w * self.conv.in_channels, self.input.get(first..).unwrap_or(&[]))
+            } else if plan.padded {
                 copy_padded(&self.conv, &plan, self.input, row..end, padded);
-                &*padded
+                (plan.row_pitch, &*padded)
             } else {
-                self.input.get(row * w.stride_h * plan.row_pitch..).unwrap_or(&[])
+                let input = self.input.get(row * w.stride_h * plan.row_pitch..).unwrap_or(&[]);
+                (plan.row_pitch, input)
             };
+            let residual = self.residual.map(|r| r.get(here.clone()).unwrap_or(&[]));
             let mut block = Block {
                 conv: &self.conv,
-                row_pitch: plan.row_pitch,
-                pixels: (end - row) * w.out_w,
+                row_pitch,
+                pixels: Pixels::of_rows(&self.conv, row_pitch, end - row),
+                count: (end - row) * w.out_w,
                 input,
                 bias: self.bias,
-                residual: self.residual.map(|r| r.get(here.clone()).unwrap_or(&[])),
+                residual,
                 activation: self.activation,
                 output: self.output.get_mut(here.clone()).unwrap_or(&mut []),
+                channel_pitch: self.conv.out_channels,
             };
             match self.filter {
                 #[cfg(not(netkit_micro))]
-                Filter::Packed(values) => block.packed(simd, values),
+                Filter::Packed(values) => {
+                    block.packed(simd, values);
+                    for column in read_in_place.into_iter().flat_map(|it| it.columns(w.out_w)) {
+                        copy_strip(&self.conv, self.input, row..end, column, padded);
+                        let start = column * self.conv.out_channels;
+                        let row_pitch = span(w.kernel_w, w.dilation_w) * self.conv.in_channels;
+                        let output = self.output.get_mut(here.clone()).unwrap_or(&mut []);
+                        let mut strip = Block {
+                            conv: &self.conv,
+                            row_pitch,
+                            // A column is a row to the tiles.
+                            pixels: Pixels {
+                                width: end - row,
+                                column_step: w.stride_h * row_pitch,
+                                row_step: 0,
+                            },
+                            count: end - row,
+                            input: padded,
+                            bias: self.bias,
+                            residual: residual.map(|r| r.get(start..).unwrap_or(&[])),
+                            activation: self.activation,
+                            output: output.get_mut(start..).unwrap_or(&mut []),
+                            channel_pitch: row_len,
+                        };
+                        strip.packed(simd, values);
+                    }
+                }
                 Filter::File { values, scale } => block.file(simd, values, scale, panels),
             }
             if !is_simple(self.activation)
@@ -121,18 +169,95 @@ fn copy_padded(
     }
 }
 
-/// A block of output rows.
+/// Copies what output column `column` of rows `rows` reads, zeros where it reaches over the sides of the map. The rows that it
+/// reads are inside.
+#[cfg(not(netkit_micro))]
+#[inline(always)]
+fn copy_strip(conv: &Conv2d, input: &[f32], rows: Range<usize>, column: usize, strip: &mut [f32]) {
+    let (w, channels) = (&conv.window, conv.in_channels);
+    let columns = span(w.kernel_w, w.dilation_w);
+    let left = w.pad_left.saturating_sub(column * w.stride_w).min(columns);
+    let first = (column * w.stride_w).saturating_sub(w.pad_left);
+    let copied = (columns - left).min(w.in_w.saturating_sub(first));
+    let first_row = (rows.start * w.stride_h).saturating_sub(w.pad_top);
+    let count = input_rows(conv, rows.len());
+    for (i, to) in strip.chunks_exact_mut((columns * channels).max(1)).take(count).enumerate() {
+        let start = ((first_row + i) * w.in_w + first) * channels;
+        let source = input.get(start..start + copied * channels);
+        to.fill(0.0);
+        let to = to.get_mut(left * channels..(left + copied) * channels);
+        if let (Some(source), Some(to)) = (source, to) {
+            to.copy_from_slice(source);
+        }
+    }
+}
+
+/// How a map whose sides are padded is read where it lies: taps beside it meet the row before or behind, so what the columns
+/// at the sides get is wrong, and they are computed once more from copies of the little that they read.
+///
+/// For large maps and few products that is less work than to copy all of it.
+#[cfg(not(netkit_micro))]
+struct InPlace {
+    /// Output rows whose taps are all in memory.
+    rows: Range<usize>,
+    /// The columns before these and from there on reach over the sides.
+    left: usize,
+    right: usize,
+}
+
+#[cfg(not(netkit_micro))]
+impl InPlace {
+    /// Multiply-accumulates in whose time a float is copied.
+    const MACS_A_FLOAT: usize = 4;
+
+    /// `None` where it does not pay.
+    #[inline(always)]
+    fn of(conv: &Conv2d) -> Option<Self> {
+        let w = &conv.window;
+        let columns = span(w.kernel_w, w.dilation_w);
+        let left = w.pad_left.div_ceil(w.stride_w.max(1)).min(w.out_w);
+        // Windows from the left that do not reach over the right side.
+        let inside = (w.in_w + w.pad_left).checked_sub(columns)? / w.stride_w.max(1) + 1;
+        let right = inside.clamp(left, w.out_w);
+        let again = left + (w.out_w - right);
+        let macs = again.checked_mul(w.taps())?.checked_mul(conv.out_channels)?;
+        let floats = w.stride_h.checked_mul(w.stride_w)?.checked_mul(w.out_w)?;
+        // Beside the map is a neighbouring row, not the one behind that.
+        let reach = w.out_w.saturating_sub(1).checked_mul(w.stride_w)?.checked_add(columns)?;
+        let beside = w.pad_left.max(reach.saturating_sub(w.in_w + w.pad_left));
+        if beside > w.in_w || macs > floats.checked_mul(Self::MACS_A_FLOAT)? {
+            return None;
+        }
+        // Where a row reads the one before its first or behind its last, that must be there too.
+        let first = w.pad_top + usize::from(left > 0);
+        let height = span(w.kernel_h, w.dilation_h) + usize::from(right < w.out_w);
+        let end = (w.in_h + w.pad_top).checked_sub(height)? / w.stride_h.max(1) + 1;
+        let rows = first.div_ceil(w.stride_h.max(1))..end.min(w.out_h);
+        (!rows.is_empty()).then_some(Self { rows, left, right })
+    }
+
+    /// The columns that are computed again.
+    #[inline(always)]
+    fn columns(&self, out_w: usize) -> impl Iterator<Item = usize> {
+        (0..self.left).chain(self.right..out_w)
+    }
+}
+
+/// A block of output rows, or a column of one.
 struct Block<'a> {
     conv: &'a Conv2d,
     row_pitch: usize,
-    /// Output pixels of the block.
-    pixels: usize,
+    /// How the output's pixels lie in the input, and how many there are.
+    pixels: Pixels,
+    count: usize,
     /// Starts at the first tap of the first pixel.
     input: &'a [f32],
     bias: &'a [f32],
     residual: Option<&'a [f32]>,
     activation: Activation,
     output: &'a mut [f32],
+    /// Floats from one pixel of the output to the next.
+    channel_pitch: usize,
 }
 
 impl Block<'_> {
@@ -152,7 +277,7 @@ impl Block<'_> {
             let width = vectors * S::LANES;
             // Where several tiles of pixels pass over the same weights: so much of the depth at a time that these and
             // those that are wanted next have room in the cache.
-            let blocks = if self.pixels > most_pixels::<S>(vectors) {
+            let blocks = if self.count > most_pixels::<S>(vectors) {
                 (depth * width).div_ceil(CACHED_WEIGHTS)
             } else {
                 1
@@ -224,17 +349,6 @@ impl Block<'_> {
         }
     }
 
-    /// How the block's pixels lie in the input.
-    #[inline(always)]
-    fn rows_of_pixels(&self) -> Pixels {
-        let w = &self.conv.window;
-        let column_step = w.stride_w * self.conv.in_channels;
-        let row_step = w.stride_h * self.row_pitch;
-        // Where a row starts a step behind the end of the one before, all are one row.
-        let width = if row_step == w.out_w * column_step { self.pixels } else { w.out_w };
-        Pixels { width, column_step, row_step }
-    }
-
     /// All pixels, one tile of channels.
     #[inline(always)]
     fn tiles<S: Simd>(
@@ -260,8 +374,8 @@ impl Block<'_> {
                 column_pitch: w.dilation_w * inputs,
                 len,
             },
-            pixels: self.rows_of_pixels(),
-            range: 0..self.pixels,
+            pixels: self.pixels,
+            range: 0..self.count,
             start: if depth.start == 0 {
                 Start::Bias(self.bias.get(channels.clone()).unwrap_or(&[]))
             } else {
@@ -277,10 +391,10 @@ impl Block<'_> {
             panel_pitch,
             next: Next { panels: next, rows: next_rows, at_once: 1 },
             output: self.output,
-            channel_pitch: self.conv.out_channels,
+            channel_pitch: self.channel_pitch,
             channels,
         };
-        all_tiles(simd, &mut tiles, self.pixels);
+        all_tiles(simd, &mut tiles, self.count);
     }
 }
 
@@ -305,6 +419,19 @@ pub(super) fn all_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize) 
     run_tiles(simd, tiles, size + 1, vectors);
     tiles.range.end = pixels;
     run_tiles(simd, tiles, size, vectors);
+}
+
+impl Pixels {
+    /// Those of `rows` output rows, their input rows `row_pitch` floats apart.
+    #[inline(always)]
+    fn of_rows(conv: &Conv2d, row_pitch: usize, rows: usize) -> Self {
+        let w = &conv.window;
+        let column_step = w.stride_w * conv.in_channels;
+        let row_step = w.stride_h * row_pitch;
+        // Where a row starts a step behind the end of the one before, all are one row.
+        let width = if row_step == w.out_w * column_step { rows * w.out_w } else { w.out_w };
+        Self { width, column_step, row_step }
+    }
 }
 
 /// Vectors of channels of a tile.

@@ -165,6 +165,30 @@ fn maps_of_several_blocks_agree_with_the_reference() {
     });
 }
 
+/// Wide maps with few products are read where they lie, padding at the sides apart: any padding, stride and kernel, on both
+/// sides of where that pays.
+#[test]
+fn padded_sides_of_wide_maps_agree_with_the_reference() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(5);
+        for kernel in [1, 3, 4, 7] {
+            for stride in [1, 2, 3] {
+                for (left, right) in [(0, 1), (1, 0), (1, 1), (2, 3), (3, 3)] {
+                    let (top, bottom) = (random.below(3) as u32, random.below(3) as u32);
+                    let (in_h, in_w) = (kernel as usize + random.below(9), 40 + random.below(60));
+                    let case = (in_h, in_w, kernel, kernel, stride, top, left, bottom, right);
+                    let conv = Conv2d {
+                        window: window(case),
+                        in_channels: 1 + random.below(4),
+                        out_channels: 1 + random.below(if kernel > 4 { 3 } else { 20 }),
+                    };
+                    check(kernels, conv, random.choose(&ACTIVATIONS), random.next());
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn dilation_and_unequal_strides_agree_with_the_reference() {
     on_each_isa(|kernels| {
