@@ -1,5 +1,6 @@
-//! Writes the seeds of every target to `FOLDER/TARGET/`: the corpora that the fuzzer starts from.
+//! Writes the seeds of every target, and what earlier runs found, to `FOLDER/TARGET/`: the corpora that the fuzzer starts from.
 
+use netkit_hostile::found;
 use std::path::PathBuf;
 
 fn main() -> std::io::Result<()> {
@@ -9,6 +10,11 @@ fn main() -> std::io::Result<()> {
         std::fs::create_dir_all(&folder)?;
         for (index, seed) in (target.seeds)().iter().enumerate() {
             std::fs::write(folder.join(format!("seed-{index}")), seed)?;
+        }
+        let found = std::fs::read(found::file(target.name))?;
+        let found = found::unpack(&found).ok_or(std::io::ErrorKind::InvalidData)?;
+        for (index, input) in found.iter().enumerate() {
+            std::fs::write(folder.join(format!("found-{index}")), input)?;
         }
     }
     Ok(())

@@ -8,6 +8,7 @@
 mod cli;
 mod expand;
 mod file;
+pub mod found;
 mod kernels;
 pub mod mutate;
 mod onnx;
