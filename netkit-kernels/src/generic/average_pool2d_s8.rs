@@ -51,11 +51,13 @@ impl KernelS8 for AveragePool2dS8<'_> {
                 columns: js.len(),
                 column_pitch: channels * w.dilation_w,
             };
-            let (wide, rest) = y.split_at_mut(channels / WIDE_BLOCK * WIDE_BLOCK);
+            // A second copy of the loop would be code for nothing where blocks are of one size.
+            let wide = if WIDE_BLOCK > BLOCK { channels / WIDE_BLOCK * WIDE_BLOCK } else { 0 };
+            let (wide, rest) = y.split_at_mut(wide);
             let first = wide.len();
             for (block, y) in wide.chunks_mut(WIDE_BLOCK).enumerate() {
                 let at = block * WIDE_BLOCK;
-                if count > NARROW_TAPS || cfg!(netkit_micro) {
+                if count > NARROW_TAPS {
                     taps.means::<S, WIDE_BLOCK>(at, y);
                 } else {
                     taps.means_of_few(at, y);
