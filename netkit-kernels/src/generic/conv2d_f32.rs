@@ -53,7 +53,7 @@ impl Kernel for Conv2dF32<'_> {
         let w = self.conv.window;
         let row_len = w.out_w * self.conv.out_channels;
         let (padded, panels) = self.scratch.split_at_mut(plan.padded_len.min(self.scratch.len()));
-        let in_place = match self.filter {
+        let in_place: Option<InPlace> = match self.filter {
             #[cfg(not(netkit_micro))]
             Filter::Packed(_) if plan.padded => InPlace::of(&self.conv),
             _ => None,
@@ -196,7 +196,7 @@ fn copy_strip(conv: &Conv2d, input: &[f32], rows: Range<usize>, column: usize, s
 /// at the sides get is wrong, and they are computed once more from copies of the little that they read.
 ///
 /// For large maps and few products that is less work than to copy all of it.
-#[cfg(not(netkit_micro))]
+#[cfg_attr(netkit_micro, allow(dead_code, reason = "only packed filters are read with"))]
 struct InPlace {
     /// Output rows whose taps are all in memory.
     rows: Range<usize>,
@@ -205,7 +205,7 @@ struct InPlace {
     right: usize,
 }
 
-#[cfg(not(netkit_micro))]
+#[cfg_attr(netkit_micro, allow(dead_code, reason = "only packed filters are read with"))]
 impl InPlace {
     /// Multiply-accumulates in whose time a float is copied.
     const MACS_A_FLOAT: usize = 4;
