@@ -9,7 +9,7 @@ use std::{env, fs};
 
 /// The compiled plugin, ready to be told the addresses of an image.
 pub(crate) struct Counter {
-    library: PathBuf,
+    shared_object: PathBuf,
 }
 
 /// The plugin with its arguments for one run.
@@ -48,7 +48,7 @@ pub(crate) struct Executed {
 impl Counter {
     /// Compiles the plugin with `CC`, or `cc`.
     pub(crate) fn compile() -> Result<Self, String> {
-        let library = workspace().join("target/count.so");
+        let shared_object = workspace().join("target/count.so");
         fs::create_dir_all(workspace().join("target")).map_err(|e| e.to_string())?;
         let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
         let status = Command::new(&compiler)
@@ -62,12 +62,12 @@ impl Counter {
                 "-fPIC",
                 "-o",
             ])
-            .arg(&library)
+            .arg(&shared_object)
             .arg(workspace().join("runner/plugin/count.c"))
             .status()
             .map_err(|error| format!("{}: {error}", compiler.display()))?;
         if status.success() {
-            Ok(Self { library })
+            Ok(Self { shared_object })
         } else {
             Err("the plugin does not compile".to_owned())
         }
@@ -79,7 +79,7 @@ impl Counter {
         let begin = image.address("netkit_region_begin")?;
         let end = image.address("netkit_region_end")?;
         let counts = path.with_extension("counts");
-        let mut argument = self.library.clone().into_os_string();
+        let mut argument = self.shared_object.clone().into_os_string();
         let step = step_encoding(image.architecture);
         argument.push(format!(",begin={begin:#x},end={end:#x},step={step:#x},out="));
         argument.push(&counts);
