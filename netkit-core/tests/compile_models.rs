@@ -53,7 +53,7 @@ fn check(path: &Path) -> String {
         }
     }
     let computed: u64 = program.steps().map(|step| step.node.op.macs()).sum();
-    assert_eq!(program.macs(), computed, "{path:?}");
+    assert!(computed <= program.macs(), "{path:?}: {computed} of {} are computed", program.macs());
     format!(
         "{}: {} layers, {} nodes, {} MACs, {} arena bytes, output {}",
         path.file_name().unwrap().display(),

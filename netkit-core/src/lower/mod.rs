@@ -36,8 +36,8 @@ pub struct LayerInfo {
     pub first_node: u16,
     /// Number of nodes; a flatten and a tap have none, nor has what is fused into an earlier layer's.
     pub nodes: u16,
-    /// Multiply-accumulate operations of one inference; pixels that a pool fused into the layer does not read are not
-    /// computed and do not count.
+    /// Multiply-accumulate operations of one inference, those of the whole output: a property of the file. What is
+    /// computed may be less, as pixels that a pool fused into the layer does not read are left out: see the steps' own.
     pub macs: u64,
     /// Elements of its weight and bias tensors.
     pub parameters: u64,
@@ -185,7 +185,7 @@ fn walk<'s>(
         quantized,
         mlp,
     };
-    for (record, slot) in file.layers().zip(layers.iter_mut()) {
+    for (record, slot) in file.layers().zip(layers) {
         lowering.enter(record);
         let (input, first_node) = (lowering.shape, lowering.graph.len());
         lowering.layer()?;
@@ -196,6 +196,7 @@ fn walk<'s>(
             output: lowering.shape,
             first_node: first_node as u16,
             nodes: nodes.len() as u16,
+            macs: nodes.iter().map(|node| node.op.macs()).sum(),
             ..lowering.tensor_sizes()
         };
     }
@@ -205,11 +206,6 @@ fn walk<'s>(
             .found(Say::Integer(header.pair_count.into()))
             .expected(Say::Integer(lowering.next_pair.into()));
         lowering.report(unused)?;
-    }
-    // Only now: a layer may change what those before it compute.
-    for (_, layer) in file.layers().zip(layers) {
-        let nodes = lowering.graph.nodes().iter().skip(layer.first_node.into());
-        layer.macs = nodes.take(layer.nodes.into()).map(|node| node.op.macs()).sum();
     }
     let Lowering { graph, sink, value: output, .. } = lowering;
     graph.finish(value, output).map_err(|Full| storage_full(sink))

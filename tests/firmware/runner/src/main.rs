@@ -17,7 +17,7 @@ mod transcript;
 
 use counter::{Counter, Plugin};
 use image::Image;
-use inspect::{Inspection, Listing, is_int8};
+use inspect::{Inspection, Listing, is_int8, network_products};
 use measurements::{Key, Measurements, Metric};
 use options::Options;
 use std::collections::BTreeMap;
@@ -242,7 +242,7 @@ impl Trial<'_> {
                     executed: &executed,
                     regions: &regions.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
                     own_kernels: self.own_kernels,
-                    macs: self.expected.remarks("macs").map(|(_, macs)| macs).next(),
+                    products: network_products(self.workload),
                 };
                 let complaints = inspection.complaints();
                 if !complaints.is_empty() {

@@ -76,5 +76,4 @@ fn int8<B: Board, M: QuantizedModel<QuantizedInput = [i8; PIXELS], QuantizedOutp
 fn sizes<M: Model>(board: &mut impl Board) {
     Report::remark(board, M::NAME, "data", (M::WEIGHT_BYTES + size_of_val(&DIGITS)) as i32);
     Report::remark(board, M::NAME, "arena", M::ARENA_BYTES as i32);
-    Report::remark(board, M::NAME, "macs", M::MACS as i32);
 }

@@ -7,7 +7,7 @@
 //! i8 NAME V V V …        must equal the host's
 //! f32 NAME HEX HEX …     bit patterns, must be near the host's
 //! # NAME KEY VALUE       not compared: 'region' and the stack it took (0: not measured); a 'step' of the region before
-//!                        and its place; bytes of 'data' in flash (weights, inputs); bytes of the 'arena'; a network's 'macs'
+//!                        and its place; bytes of 'data' in flash (weights, inputs); bytes of the 'arena'
 //! ```
 //!
 //! No `core::fmt` anywhere: it would be the largest part of the flash that is being measured.
