@@ -93,8 +93,8 @@ pub use self_test::{Mismatch, SelfTest, SelfTestError};
 ///   `$OUT_DIR/…` names a file that the package's build script makes. Absolute paths are refused: they hold on one
 ///   machine only. When the file changes, the crate is compiled again.
 /// - **The name** is that of the file in UpperCamelCase unless another is given: `"models/mnist_cnn.nk"` declares
-///   `MnistCnn`.
-/// - **Attributes** and documentation go on the type, `cfg` on all that is generated.
+///   `MnistCnn`. It may be any name that a type may have, a raw one (`r#type`) too, whatever else is in scope.
+/// - **Attributes** and documentation go on the type, `cfg` (in `cfg_attr` too) on all that is generated.
 ///
 /// ```
 /// netkit::model!("models/mnist_mlp.nk");
@@ -167,8 +167,9 @@ macro_rules! model {
 }
 
 /// The bytes of a model file, aligned to a cache line, for [`runtime::Network::load`]. The path is
-/// relative to the package's manifest. The file is not looked at: use [`model!`] to have it checked when the program is
-/// compiled.
+/// relative to the package's manifest; a file that the build script makes is
+/// `include_model!(concat!(env!("OUT_DIR"), "/digits.nk"))`. The file is not looked at: use [`model!`] to have it checked
+/// when the program is compiled.
 ///
 /// ```
 /// static MODEL: &[u8] = netkit::include_model!("models/mnist_mlp.nk");
@@ -176,14 +177,16 @@ macro_rules! model {
 /// ```
 #[macro_export]
 macro_rules! include_model {
-    ($path:literal) => {{
-        const FILE: &[$crate::private::u8] = $crate::private::include_bytes!(
+    ($path:literal) => {
+        $crate::include_model! {
             $crate::private::concat!($crate::private::env!("CARGO_MANIFEST_DIR"), "/", $path)
-        );
+        }
+    };
+    ($path:expr) => {{
+        const FILE: &[$crate::private::u8] = $crate::private::include_bytes!($path);
         static ALIGNED: $crate::aligned::Aligned<$crate::aligned::Align64, { FILE.len() }> =
             $crate::aligned::Aligned::part_of(FILE, 0);
-        let bytes: &'static [$crate::private::u8] = ALIGNED.as_bytes();
-        bytes
+        $crate::aligned::Aligned::as_bytes(&ALIGNED).as_slice()
     }};
 }
 

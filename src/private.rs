@@ -32,6 +32,10 @@ pub use netkit_kernels::{
     row_sums, upsample2x, workspace,
 };
 
+/// Generated code imports this under the name of everything that it binds. A pattern that is the name of a constant, a
+/// static or a unit structure means that instead of a new binding; one that is the name of a function does not.
+pub const fn binding() {}
+
 /// A window from pairs of height and width. Does not compile where the target cannot compute it.
 #[must_use]
 pub const fn window(

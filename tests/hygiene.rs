@@ -196,6 +196,12 @@ fn b39_generated_code_is_at_home_everywhere() {
         );
     package(&scratch, "strict2015", "2015", &netkit, &source);
 
+    package(&scratch, "names", "2021", &netkit, include_str!("hygiene/names.rs"));
+    let mlp = format_support::worked_mlp().to_bytes().unwrap();
+    for name in ["nk", "type", "1st", "ÜBER größe-神经.v2"] {
+        scratch.write(&format!("names/models/{name}.nk"), &mlp);
+    }
+
     let plain = |path: &str| PLAIN.replace("NETKIT", path);
     package(&scratch, "a päckage with spaces", "2024", &netkit, &plain("netkit"));
     package(&scratch, "nested/member", "2021", &netkit, &plain("netkit"));
@@ -225,7 +231,7 @@ fn b39_generated_code_is_at_home_everywhere() {
         "Cargo.toml",
         "[workspace]\nresolver = \"2\"\nmembers = [\"strict2015\", \"strict2018\", \"strict2021\", \"strict2024\", \
          \"a päckage with spaces\", \"nested/member\", \"renamed\", \"middle\", \"reexported\", \
-         \"reexported-crate\", \"bare\"]\n",
+         \"reexported-crate\", \"bare\", \"names\"]\n",
     );
 
     scratch.cargo_passes("", &["clippy", "-q", "--workspace", "--all-targets"]);

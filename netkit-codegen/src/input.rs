@@ -4,10 +4,11 @@
 //!
 //! Options: `convolution = direct` or `convolution = winograd`.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::ToTokens;
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, LitStr, Token, Visibility};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, LitStr, Meta, Token, Visibility};
 
 /// What stands between the parentheses of `netkit::model!(…)`.
 #[derive(Debug)]
@@ -82,7 +83,7 @@ impl Input {
     ) -> syn::Result<Self> {
         let attributes = input.call(Attribute::parse_outer)?;
         let visibility = input.parse::<Visibility>()?.into_token_stream();
-        let name = if input.peek(syn::Ident) {
+        let name = if input.peek(syn::Ident) && !input.peek2(Token![!]) {
             let name: Ident = input.parse()?;
             *declared = Some((visibility.clone(), name.clone()));
             if !input.peek(Token![=]) {
@@ -93,6 +94,7 @@ impl Input {
             input.parse::<Token![=]>()?;
             Some(name)
         } else {
+            refuse_what_is_no_name(input)?;
             None
         };
         let path = path_literal(input)?;
@@ -103,10 +105,10 @@ impl Input {
                 option(input, &mut convolution)?;
             }
         }
-        let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+        let conditions = attributes.iter().filter_map(|attribute| condition(&attribute.meta));
         Ok(Self {
-            conditions: conditions.map(ToTokens::to_token_stream).collect(),
-            is_deprecated: attributes.iter().any(|a| a.path().is_ident("deprecated")),
+            conditions: conditions.map(|condition| quote!(#[#condition])).collect(),
+            is_deprecated: attributes.iter().any(|a| mentions_deprecation(&a.meta)),
             attributes: attributes.iter().map(ToTokens::to_token_stream).collect(),
             visibility,
             name,
@@ -124,6 +126,50 @@ impl Input {
             None => identifier(&upper_camel_case(stem), self.path_span),
         }
     }
+}
+
+/// The part of an attribute that decides whether an item exists: `cfg(…)`, or what of `cfg_attr(…, …)` is such a part.
+fn condition(meta: &Meta) -> Option<TokenStream> {
+    if meta.path().is_ident("cfg") {
+        return Some(meta.to_token_stream());
+    }
+    let (predicate, conditional) = cfg_attr(meta)?;
+    let conditions: Vec<TokenStream> = conditional.iter().filter_map(condition).collect();
+    (!conditions.is_empty()).then(|| quote!(cfg_attr(#predicate, #(#conditions),*)))
+}
+
+/// Whether an attribute deprecates, perhaps under a condition.
+fn mentions_deprecation(meta: &Meta) -> bool {
+    meta.path().is_ident("deprecated")
+        || cfg_attr(meta).is_some_and(|(_, metas)| metas.iter().any(mentions_deprecation))
+}
+
+/// The predicate of `cfg_attr` and the attributes that depend on it.
+fn cfg_attr(meta: &Meta) -> Option<(Meta, Vec<Meta>)> {
+    let list = meta.require_list().ok().filter(|list| list.path.is_ident("cfg_attr"))?;
+    let metas = Punctuated::<Meta, Token![,]>::parse_terminated;
+    let mut metas = list.parse_args_with(metas).ok()?.into_iter();
+    Some((metas.next()?, metas.collect()))
+}
+
+/// Refuses what stands in a name's place and cannot be one, such as a keyword.
+fn refuse_what_is_no_name(input: ParseStream<'_>) -> syn::Result<()> {
+    if !input.peek2(Token![=]) {
+        return Ok(());
+    }
+    let span = input.span();
+    let token: TokenTree = input.parse()?;
+    let text = token.to_string();
+    let raw = match (&token, &*text) {
+        (TokenTree::Ident(_), "self" | "Self" | "super" | "crate" | "_") => String::new(),
+        (TokenTree::Ident(_), keyword) => format!("`r#{keyword}`, or "),
+        _ => String::new(),
+    };
+    let message = format!(
+        "`{text}` cannot be the name of a type\n\
+         hint: write {raw}another: `Digits = \"models/….nk\"`"
+    );
+    Err(syn::Error::new(span, message))
 }
 
 /// Reads `option = value`.
@@ -160,8 +206,17 @@ fn path_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
         return Err(input.error(EXPECTED));
     }
     let span = input.span();
+    // `concat!(env!("OUT_DIR"), …)` and the like, which only the compiler expands.
+    let is_macro = input.peek(syn::Ident) && input.peek2(Token![!]);
     match input.parse::<syn::Lit>() {
         Ok(syn::Lit::Str(path)) => Ok(path),
+        _ if is_macro => Err(syn::Error::new(
+            span,
+            format!(
+                "{EXPECTED}\n\
+                 hint: for a file that the build script makes, write \"$OUT_DIR/….nk\""
+            ),
+        )),
         Ok(_) | Err(_) => Err(syn::Error::new(span, EXPECTED)),
     }
 }
@@ -232,6 +287,34 @@ mod tests {
         }
     }
 
+    /// Whatever leaves the type out leaves out all that belongs to it.
+    #[test]
+    fn conditions_are_found_in_every_attribute() {
+        let input = parse(quote! {
+            #[cfg(feature = "a")]
+            #[cfg_attr(feature = "b", derive(Debug), cfg(feature = "c"), cfg_attr(d, cfg(e), inline))]
+            #[cfg_attr(f, derive(Clone))]
+            #[cfg_attr(docsrs, doc(cfg(g)))]
+            A = "a.nk"
+        })
+        .unwrap();
+        let conditions: Vec<String> = input.conditions.iter().map(ToString::to_string).collect();
+        let expected = [
+            quote!(#[cfg(feature = "a")]),
+            quote!(#[cfg_attr(feature = "b", cfg(feature = "c"), cfg_attr(d, cfg(e)))]),
+        ];
+        assert_eq!(conditions, expected.map(|tokens| tokens.to_string()));
+        assert!(!input.is_deprecated);
+        assert!(
+            parse(quote!(
+                #[cfg_attr(a, deprecated = "b")]
+                A = "a.nk"
+            ))
+            .unwrap()
+            .is_deprecated
+        );
+    }
+
     /// A literal that went through another macro's `$path:expr` arrives in an invisible group.
     #[test]
     fn a_path_may_come_from_another_macro() {
@@ -263,8 +346,16 @@ mod tests {
             (quote!(), "expected the path of a model file in quotes"),
             (quote!(pub), "expected the path of a model file in quotes"),
             (quote!(b"a.nk"), "expected the path of a model file in quotes"),
+            (quote!(Self = "a.nk"), "`Self` cannot be the name of a type\nhint: write another: `D"),
+            (quote!(pub crate = "a.nk"), "`crate` cannot be the name of a type"),
+            (quote!(_ = "a.nk"), "`_` cannot be the name of a type"),
+            (quote!(async = "a.nk"), "hint: write `r#async`, or another: `Digits = "),
+            (quote!(3d = "a.nk"), "`3d` cannot be the name of a type\nhint: write another"),
+            (quote!("a" = "a.nk"), "`\"a\"` cannot be the name of a type"),
             (quote!(Digits "a.nk"), "expected `=` and the path of a model"),
             (quote!(Digits = concat!("a", ".nk")), "expected the path of a model file in quotes"),
+            (quote!(Digits = concat!(env!("OUT_DIR"), "/a.nk")), "write \"$OUT_DIR/….nk\""),
+            (quote!(include_str!("a")), "write \"$OUT_DIR/….nk\""),
             (quote!("a.nk" "b.nk"), "expected `,`"),
             (quote!("a.nk", fast = true), "there is no option `fast`; there is `convolution"),
             (quote!("a.nk", convolution), "expected `convolution = direct` (the default) or"),

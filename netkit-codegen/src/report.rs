@@ -4,7 +4,7 @@ use crate::fallback;
 use crate::source::ModelPath;
 use netkit_core::diag::Diagnostic;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 
 /// The most errors shown for one model. A damaged file can break a rule in every tensor.
 const SHOWN: usize = 20;
@@ -49,8 +49,11 @@ impl Report {
             && let Some(first) = errors.next()
         {
             tokens.extend(fallback::items(conditions, visibility, name, first));
+            // What is left out has no errors.
+            tokens.extend(errors.map(|error| quote!(#(#conditions)* #error)));
+        } else {
+            tokens.extend(errors);
         }
-        tokens.extend(errors);
         tokens
     }
 }

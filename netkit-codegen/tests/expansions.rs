@@ -14,6 +14,7 @@ use netkit_core::format::{
 use netkit_core::tensor::Shape;
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
+use std::collections::BTreeSet;
 
 fn pair(weight: &[u32], channels: u32) -> OwnedPair {
     let tensor = |dims: &[u32]| {
@@ -302,6 +303,44 @@ fn b36_b41_the_number_of_tokens_does_not_depend_on_the_weights() {
     assert_eq!(small, large);
     let lines = pretty(expansion(digit_cnn(4).to_bytes().unwrap(), quote!(Net = "models/net.nk")));
     assert!(lines.lines().count() < 250, "{} lines", lines.lines().count());
+}
+
+/// A crate may have constants of any name. What generated code binds is hidden from them by a function of that name.
+#[test]
+fn bindings_are_functions_before() {
+    #[derive(Default)]
+    struct Walk {
+        bound: BTreeSet<String>,
+        hidden: BTreeSet<String>,
+    }
+    impl<'a> syn::visit::Visit<'a> for Walk {
+        fn visit_pat_ident(&mut self, pattern: &'a syn::PatIdent) {
+            self.bound.insert(pattern.ident.to_string());
+        }
+        fn visit_use_rename(&mut self, rename: &'a syn::UseRename) {
+            if rename.ident == "binding" {
+                self.hidden.insert(rename.rename.to_string());
+            }
+        }
+    }
+    let models = [
+        format_support::worked_mlp(),
+        format_support::int8_cnn(),
+        digit_cnn(4),
+        resnet(),
+        mobilenet(),
+        convnext(),
+        yolox(),
+    ];
+    let mut all = BTreeSet::new();
+    for model in models {
+        let tokens = expansion(model.to_bytes().unwrap(), quote!(Net = "models/net.nk"));
+        let mut walk = Walk::default();
+        syn::visit::Visit::visit_file(&mut walk, &syn::parse2(tokens).unwrap());
+        assert!(walk.bound.is_subset(&walk.hidden), "{:?} {:?}", walk.bound, walk.hidden);
+        all.extend(walk.bound);
+    }
+    assert!(all.contains("kernels") && all.contains("x1") && all.contains("observe"), "{all:?}");
 }
 
 /// What `cfg` leaves out must be left out as a whole.

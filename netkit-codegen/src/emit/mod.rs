@@ -3,6 +3,9 @@
 //! What is printed contains no `unsafe`, names nothing but `netkit::private` and its own items, and holds no float
 //! literal: parameters are bit patterns, weights are parts of the included file or byte-string literals. Every
 //! decision that depends on the target is left to the target's compiler.
+//!
+//! Names in it mean the same whatever the type and the things around it are called ([`Emit::items`]). A method is called
+//! on what its receiver is, a reference where it takes one, for else a user's trait for all types would come first.
 
 mod forward;
 mod layout;
@@ -23,7 +26,25 @@ use netkit_core::pack;
 use netkit_core::plan::CACHE_LINE;
 use netkit_core::program::{Program, Step};
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::quote;
+use quote::{format_ident, quote};
+
+/// Everything that generated code binds with `let` and as a parameter.
+const BINDINGS: [&str; 14] = [
+    "arena",
+    "file",
+    "input",
+    "kernels",
+    "observe",
+    "output",
+    "quantized",
+    "room",
+    "scratch",
+    "x0",
+    "x1",
+    "x2",
+    "x3",
+    "y",
+];
 
 /// What the parts of the expansion are made from.
 pub(crate) struct Emit<'e, 'a, 's> {
@@ -79,22 +100,35 @@ impl<'e, 'a, 's> Emit<'e, 'a, 's> {
         let tensors = self.tensors(&tensors);
         let constants = steps.iter().map(|step| &step.items);
         let implementations = self.implementations(&steps);
+        let (name, inner) = (self.name, self.inner_name());
+        let bindings = BINDINGS.map(|name| format_ident!("{name}"));
+        // Two blocks: in the outer one the type gets the name that the inner one knows it by, where `nk` may hide its own.
+        // A binding whose name is that of a constant around it would be that constant; functions it may hide.
         quote! {
             #structure
 
             #(#conditions)*
             #allowances
             const _: () = {
-                use #krate::private as nk;
-                #tensors
-                #(#constants)*
-                #implementations
+                type #inner = #name;
+                const _: () = {
+                    #[allow(unused_imports)]
+                    use #krate::private::{self as nk, #(binding as #bindings),*};
+                    #tensors
+                    #(#constants)*
+                    #implementations
+                };
             };
         }
     }
 }
 
 impl Emit<'_, '_, '_> {
+    /// What the type is called in its implementations. Longer than its name, so neither that nor `nk`.
+    fn inner_name(&self) -> Ident {
+        format_ident!("Model{}", self.name)
+    }
+
     /// Lints that the generated items would set off in the user's crate.
     fn allowances(&self) -> Option<TokenStream> {
         self.input.is_deprecated.then(|| quote!(#[allow(deprecated)]))

@@ -41,7 +41,7 @@ impl Emit<'_, '_, '_> {
 
     /// Everything that is implemented for the type.
     pub(super) fn implementations(&self, steps: &[StepCode]) -> TokenStream {
-        let name = self.name;
+        let name = self.inner_name();
         let constants = self.constants(steps);
         let functions = self.functions(steps);
         let traits = self.traits();
@@ -181,7 +181,7 @@ impl Emit<'_, '_, '_> {
                 let run = if quantized { quote!(self_test_s8) } else { quote!(self_test_f32) };
                 quote! {
                     #cases
-                    nk::#run(self, CASES.0.as_bytes())
+                    nk::#run(self, (&CASES.0).as_bytes())
                 }
             }
             None => quote!(nk::NO_CASES),
@@ -199,7 +199,7 @@ impl Emit<'_, '_, '_> {
     }
 
     fn traits(&self) -> TokenStream {
-        let name = self.name;
+        let name = self.inner_name();
         let input_len = number(self.program.input().shape.elements());
         let output_len = number(self.program.output().shape.elements());
         let quantized = self.program.is_quantized().then(|| self.quantized_trait());

@@ -152,7 +152,7 @@ pub(super) fn workspace(step: &Step<'_, '_>, names: &Names) -> TokenStream {
     let dtype = if step.is_quantized() { "s8" } else { "f32" };
     let door = format_ident!("{}_{dtype}", step.node.op.name());
     let pool = step.pool().map(|_| quote!(&#pool,));
-    quote!(nk::workspace::#door(&#operator, #pool #filter.form()))
+    quote!(nk::workspace::#door(&#operator, #pool (&#filter).form()))
 }
 
 /// A float filter in both forms.

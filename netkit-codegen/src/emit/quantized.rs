@@ -94,7 +94,7 @@ impl Emit<'_, '_, '_> {
 
     /// The function that both ways into an int8 model end in.
     pub(super) fn run(&self, steps: &[StepCode]) -> TokenStream {
-        let name = self.name;
+        let name = self.inner_name();
         let body = self.body(steps);
         let input = match self.input_room {
             Some(_) => quote!(nk::Option<&[nk::i8]>),
@@ -212,7 +212,7 @@ impl Emit<'_, '_, '_> {
     }
 
     pub(super) fn quantized_trait(&self) -> TokenStream {
-        let name = self.name;
+        let name = self.inner_name();
         let input_len = number(self.program.input().shape.elements());
         let output_len = number(self.program.output().shape.elements());
         quote! {

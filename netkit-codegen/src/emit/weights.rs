@@ -47,12 +47,12 @@ impl Parts {
         }
     }
 
-    /// Adds a stretch of the file; the expression that is its aligned bytes.
+    /// Adds a stretch of the file; the expression that refers to its aligned bytes.
     pub(super) fn bytes(&mut self, start: usize, bytes: usize) -> TokenStream {
         let (name, index) = (&self.name, number(self.types.len()));
         self.types.push(aligned(bytes));
         self.starts.push(number(start));
-        quote!(#name.#index)
+        quote!((&#name.#index))
     }
 }
 
@@ -99,7 +99,7 @@ impl Emit<'_, '_, '_> {
     /// initialiser does not go into the crate's metadata.
     pub(super) fn mention(&self) -> TokenStream {
         let file = self.file();
-        quote!(static _FILE_BYTES: nk::usize = #file.len();)
+        quote!(static _FILE_BYTES: nk::usize = <[nk::u8]>::len(#file);)
     }
 
     /// A float tensor of the file.
