@@ -97,15 +97,23 @@ impl ModelPath {
     }
 }
 
-/// As written.
-/// For comments, documentation and messages: a name may hold line ends, behind which a comment would end and code begin,
-/// and characters that steer a terminal or turn the direction of text, which the compiler refuses. They are escaped.
+/// As written, but for what [`Escaped`] escapes.
 impl fmt::Display for ModelPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.base == Base::OutDir {
             f.write_str("$OUT_DIR/")?;
         }
-        for character in self.relative.chars() {
+        Escaped(&self.relative).fmt(f)
+    }
+}
+
+/// A name for comments, documentation and messages. It may hold line ends, behind which a comment would end and code begin,
+/// and characters that steer a terminal or turn the direction of text, which the compiler refuses.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
             let turns_text = matches!(
                 character,
                 '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
@@ -118,6 +126,11 @@ impl fmt::Display for ModelPath {
         }
         Ok(())
     }
+}
+
+/// The same of a path on disk.
+fn shown(path: &Path) -> String {
+    Escaped(&path.to_string_lossy()).to_string()
 }
 
 /// Why a model could not be read: a sentence, and lines of help behind it.
@@ -180,7 +193,11 @@ impl Disk {
         // The generated code names the folder through `env!`, which takes Unicode only.
         if folder.to_str().is_none() {
             return Err(ReadError {
-                message: format!("{} is not valid Unicode", folder.display()),
+                message: format!(
+                    "{} is not valid Unicode, which the compiler needs of the folder\n\
+                     hint: rename the folder",
+                    shown(folder)
+                ),
             });
         }
         Ok(folder.join(&path.relative))
@@ -193,14 +210,14 @@ impl Source for Disk {
         read_model(&tried).map_err(|error| ReadError {
             message: match error.kind() {
                 std::io::ErrorKind::NotFound => {
-                    let mut message = format!("file not found\ntried: {}", tried.display());
+                    let mut message = format!("file not found\ntried: {}", shown(&tried));
                     message.push_str(&near_names(&tried, path));
                     message
                 }
                 _ if tried.is_dir() => {
-                    format!("this is a folder, not a model file\ntried: {}", tried.display())
+                    format!("this is a folder, not a model file\ntried: {}", shown(&tried))
                 }
-                _ => format!("{error}\ntried: {}", tried.display()),
+                _ => format!("{error}\ntried: {}", shown(&tried)),
             },
         })
     }
@@ -256,13 +273,27 @@ const NAMES: usize = 5;
 /// A line that says what is there instead of a file that is not: names like the one that was asked for,
 /// else any models beside it, else the folder that is missing.
 fn near_names(tried: &Path, path: &ModelPath) -> String {
+    if cfg!(not(windows)) && path.relative.contains('\\') {
+        return "\nhint: write `/` between folders, which every system takes".to_owned();
+    }
     let Some(folder) = tried.parent() else { return String::new() };
+    // Cargo unpacks what it publishes, to see whether it can be built.
+    let unpacked = folder
+        .components()
+        .collect::<Vec<_>>()
+        .windows(2)
+        .any(|pair| pair[0].as_os_str() == "target" && pair[1].as_os_str() == "package");
+    if unpacked {
+        return "\nhint: the published package lacks the file: it must lie in the package's folder, and no `include` or \
+                `exclude` of Cargo.toml nor a .gitignore may leave it out"
+            .to_owned();
+    }
     let Ok(entries) = std::fs::read_dir(folder) else {
         let mut missing = folder;
         while let Some(parent) = missing.parent().filter(|parent| !parent.is_dir()) {
             missing = parent;
         }
-        return format!("\nhint: there is no folder {}", missing.display());
+        return format!("\nhint: there is no folder {}", shown(missing));
     };
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -276,13 +307,14 @@ fn near_names(tried: &Path, path: &ModelPath) -> String {
         None => "",
     };
     if !near.is_empty() {
-        let quoted: Vec<String> = near.iter().map(|name| format!("\"{prefix}{name}\"")).collect();
+        let quote = |name: &&str| format!("\"{}{}\"", Escaped(prefix), Escaped(name));
+        let quoted: Vec<String> = near.iter().map(quote).collect();
         return format!("\nhint: did you mean {}?", quoted.join(" or "));
     }
     let models: Vec<&str> =
         names.iter().map(String::as_str).filter(|name| name.ends_with(".nk")).collect();
     let more = models.len().saturating_sub(NAMES);
-    let listed = models[..models.len() - more].join(", ");
+    let listed = Escaped(&models[..models.len() - more].join(", ")).to_string();
     match (models.len(), more) {
         (0, _) => "\nhint: there are no .nk files in that folder".to_owned(),
         (_, 0) => format!("\nhint: that folder holds {listed}"),
@@ -420,7 +452,33 @@ mod tests {
             "file not found\ntried: PACKAGE/model/x/a.nk\nhint: there is no folder PACKAGE/model"
         );
         assert_eq!(read("models"), "this is a folder, not a model file\ntried: PACKAGE/models");
+        #[cfg(not(windows))]
+        assert_eq!(
+            read(r"models\kws.nk"),
+            "file not found\ntried: PACKAGE/models\\kws.nk\n\
+             hint: write `/` between folders, which every system takes"
+        );
+        // Names that the system does not take, and what a terminal would take for more than a name.
+        for (path, message) in [
+            ("models/a\0.nk", "tried: PACKAGE/models/a\\u{0}.nk"),
+            ("models/\u{1b}[2J\n.nk", "tried: PACKAGE/models/\\u{1b}[2J\\n.nk\nhint: that folder"),
+            (&"long/".repeat(2000), "\ntried: PACKAGE/long/long"),
+            (&format!("{}.nk", "long".repeat(2000)), "\ntried: PACKAGE/longlong"),
+            ("models/kws.nk/a.nk", "\ntried: PACKAGE/models/kws.nk/a.nk"),
+        ] {
+            let error = read(path);
+            assert!(error.contains(message), "{path:?}: {error}");
+            assert_eq!(error.lines().count() - error.matches("\nhint").count(), 2, "{error}");
+        }
+        std::fs::write(folder.join("models/k\u{1b}[2J.nk"), b"").unwrap();
+        assert!(read("models/k[2J.nk").ends_with(r#"hint: did you mean "models/k\u{1b}[2J.nk"?"#));
         assert!(read("$OUT_DIR/a.nk").starts_with("OUT_DIR is not set"));
+        let unpacked = Disk::package(folder.join("target/package/user-0.1.0"));
+        let error = unpacked.read(&ModelPath::parse("models/kws.nk").unwrap()).unwrap_err();
+        assert!(
+            error.to_string().contains("hint: the published package lacks the file"),
+            "{error}"
+        );
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
