@@ -41,6 +41,59 @@ fn cnn() -> ModelDescription {
     model
 }
 
+/// A convolution of 3×3 from `channels` to `channels`, whose weights the macro packs.
+#[cfg(target_os = "linux")]
+fn wide(channels: u32) -> Vec<u8> {
+    let tensor = |dims: &[u32]| {
+        let shape = Shape::new(dims).unwrap();
+        let values = (0..shape.elements()).map(|i| (i % 251) as f32 / 251.0).collect();
+        OwnedTensor { shape, data: TensorData::F32(values) }
+    };
+    let pair = OwnedPair { weight: tensor(&[channels, 3, 3, channels]), bias: tensor(&[channels]) };
+    let mut model = ModelDescription::new(NetworkKind::Cnn, Shape::new(&[3, 3, channels]).unwrap());
+    let conv = Conv2d {
+        kernel_size: 3,
+        stride: 1,
+        filters: channels,
+        activation: Activation::Relu,
+        pad_h: 0,
+        pad_w: 0,
+        pad_extra: 0,
+        alpha: 0.0,
+    };
+    model.push(Layer::Conv2d(conv), [pair]);
+    model.push(Layer::Flatten, []);
+    model.to_bytes().unwrap()
+}
+
+/// Pitfall B36: what a million weights add to `cargo check`, which editors run at every pause: 300 MB and 2 seconds of the
+/// processor at most. It is an eighth and a fifth of that.
+#[cfg(target_os = "linux")]
+#[test]
+fn b36_a_million_weights_cost_the_compiler_little() {
+    let scratch = Scratch::new("million");
+    let netkit = format!("netkit = {}", Scratch::netkit(""));
+    package(&scratch, "million", "2024", &netkit, "netkit::model!(pub Net = \"models/net.nk\");\n");
+    scratch.write("Cargo.toml", "[workspace]\nresolver = \"2\"\nmembers = [\"million\"]\n");
+    let check = |channels| {
+        let file = wide(channels);
+        scratch.write("million/models/net.nk", &file);
+        (file.len(), scratch.cost_of_rustc("", &["check", "-q"]))
+    };
+    // The first time everything else is compiled too.
+    check(3);
+    let (_, small) = check(4);
+    let (bytes, large) = check(334);
+    assert!(bytes > 4_000_000, "{bytes} bytes");
+    println!("4 channels: {small:?}; {bytes} bytes: {large:?}");
+    assert!(
+        small.peak_bytes > 20 << 20 && small.peak_bytes < large.peak_bytes,
+        "{small:?} {large:?}"
+    );
+    assert!(large.peak_bytes < small.peak_bytes + 300_000_000, "{small:?} {large:?}");
+    assert!(large.seconds < small.seconds + 2.0, "{small:?} {large:?}");
+}
+
 /// A package in a folder of the workspace, with the models that all of them use.
 fn package(scratch: &Scratch, folder: &str, edition: &str, dependencies: &str, source: &str) {
     let name = format!("user-{}", folder.replace(|c: char| !c.is_ascii_alphanumeric(), ""));

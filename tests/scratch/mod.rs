@@ -59,18 +59,43 @@ impl Scratch {
         fs::read(self.release(&format!("{name}{}", std::env::consts::EXE_SUFFIX))).unwrap()
     }
 
-    /// Runs cargo in a folder of the workspace.
-    pub(crate) fn cargo(&self, folder: &str, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO"))
+    fn command(&self, folder: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO"));
+        command
             .args(arguments)
             .current_dir(self.root.join(folder))
             .env("CARGO_TARGET_DIR", target())
             .env("CARGO_TERM_COLOR", "never")
             // Of the test's own build; they would change what is built here.
             .env_remove("RUSTFLAGS")
-            .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .output()
-            .unwrap()
+            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        command
+    }
+
+    /// Runs cargo in a folder of the workspace.
+    pub(crate) fn cargo(&self, folder: &str, arguments: &[&str]) -> Output {
+        self.command(folder, arguments).output().unwrap()
+    }
+
+    /// Runs cargo, which must succeed, and looks on: what the most expensive compiler that it started took.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn cost_of_rustc(&self, folder: &str, arguments: &[&str]) -> Cost {
+        let mut cargo = self.command(folder, arguments).spawn().unwrap();
+        let mut cost = Cost::default();
+        let status = loop {
+            if let Some(status) = cargo.try_wait().unwrap() {
+                break status;
+            }
+            for process in fs::read_dir("/proc").unwrap() {
+                if let Some(seen) = Cost::of_rustc(&process.unwrap().path(), cargo.id()) {
+                    cost.peak_bytes = cost.peak_bytes.max(seen.peak_bytes);
+                    cost.seconds = cost.seconds.max(seen.seconds);
+                }
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        };
+        assert!(status.success(), "cargo {arguments:?} in {folder:?}");
+        cost
     }
 
     /// Runs cargo and fails the test where it fails; what it printed.
@@ -80,6 +105,36 @@ impl Scratch {
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "cargo {arguments:?} in {folder:?}:\n{err}\n{out}");
         out
+    }
+}
+
+/// What a process took.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    /// The most memory that it had at once.
+    pub(crate) peak_bytes: u64,
+    /// Of a processor: other processes on the machine add next to nothing to it.
+    pub(crate) seconds: f64,
+}
+
+#[cfg(target_os = "linux")]
+impl Cost {
+    /// So far, of the process whose folder of `/proc` this is, if it is a compiler that `parent` started.
+    fn of_rustc(process: &Path, parent: u32) -> Option<Self> {
+        // `PID (NAME) STATE PPID …`, user and system time 11 and 12 fields behind the state, in hundredths.
+        let stat = fs::read_to_string(process.join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        if name != "rustc" || fields.get(1)?.parse() != Ok(parent) {
+            return None;
+        }
+        let hundredths =
+            fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+        let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        Some(Self { peak_bytes: 1024 * kib.unwrap_or(0), seconds: hundredths / 100.0 })
     }
 }
 
