@@ -82,28 +82,35 @@ fn special_numbers_are_the_same_on_every_instruction_set() {
     });
 }
 
+/// A tensor of this length, against the reference.
+pub(crate) fn every_activation(kernels: Kernels, len: usize) {
+    let input: Vec<f32> = (0..len).map(|i| i as f32 - 30.0).collect();
+    for activation in ACTIVATIONS {
+        let mut expected = vec![0.0; len];
+        reference::activation_f32(activation, &input, &mut expected);
+        let mut output = Guarded::output(len, len + 1);
+        let input = Guarded::new(&input, len);
+        let input = input.get();
+        kernels.activation_f32(activation, input, output.get_mut());
+        output.check();
+        let bound = |i: usize| sum_bound(8, expected[i].abs(), expected[i]) + 1e-30;
+        let what = || format!("{} {activation:?} {len}", kernels.isa().name());
+        let wide = |i: usize| {
+            if activation == Activation::Gelu {
+                bound(i) * (1.0 + input[i] * input[i])
+            } else {
+                bound(i)
+            }
+        };
+        assert_within(output.get(), &expected, wide, what);
+    }
+}
+
 #[test]
 fn every_length_is_computed_whole() {
     on_each_isa(|kernels| {
         for len in 0..70 {
-            let input: Vec<f32> = (0..len).map(|i| i as f32 - 30.0).collect();
-            for activation in ACTIVATIONS {
-                let mut expected = vec![0.0; len];
-                reference::activation_f32(activation, &input, &mut expected);
-                let mut output = Guarded::output(len, len + 1);
-                kernels.activation_f32(activation, &input, output.get_mut());
-                output.check();
-                let bound = |i: usize| sum_bound(8, expected[i].abs(), expected[i]) + 1e-30;
-                let what = || format!("{} {activation:?} {len}", kernels.isa().name());
-                let wide = |i: usize| {
-                    if activation == Activation::Gelu {
-                        bound(i) * (1.0 + input[i] * input[i])
-                    } else {
-                        bound(i)
-                    }
-                };
-                assert_within(output.get(), &expected, wide, what);
-            }
+            every_activation(kernels, len);
         }
     });
 }

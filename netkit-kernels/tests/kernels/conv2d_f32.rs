@@ -6,7 +6,7 @@ use netkit_core::pack::{pack_conv2d_f32, packed_conv2d_f32_len};
 use netkit_kernels::{Filter, FilterForm, Kernels, reference, workspace};
 
 /// One convolution: every form of the filter, every cut of the rows, against the reference.
-fn check(kernels: Kernels, conv: Conv2d, activation: Activation, seed: u64) {
+pub(crate) fn check(kernels: Kernels, conv: Conv2d, activation: Activation, seed: u64) {
     let random = &mut Random::new(seed);
     let (w, outputs) = (conv.window, conv.out_channels);
     let depth = w.taps() * conv.in_channels;
@@ -49,6 +49,8 @@ fn check(kernels: Kernels, conv: Conv2d, activation: Activation, seed: u64) {
     let weights = Guarded::new(&weights, offset + 5);
     let bias = Guarded::new(&bias, offset + 9);
     let packed = Guarded::new(&packed, offset + 3);
+    let factors = scale.map(|scale| Guarded::new(scale, offset + 11));
+    let scale = factors.as_ref().map(Guarded::get);
     let run = |filter, rows: std::ops::Range<usize>| {
         let form = match filter {
             Filter::File { .. } => FilterForm::File,
@@ -57,12 +59,13 @@ fn check(kernels: Kernels, conv: Conv2d, activation: Activation, seed: u64) {
         let mut scratch = Scratch::new(workspace::conv2d_f32(&conv, form));
         let elements = rows.start * w.out_w * outputs..rows.end * w.out_w * outputs;
         let mut output = Guarded::output(elements.len(), offset + 7);
+        let residual = residual.map(|residual| Guarded::new(&residual[elements], offset + 5));
         kernels.conv2d_f32(
             &conv,
             input.get(),
             filter,
             bias.get(),
-            residual.map(|r| &r[elements]),
+            residual.as_ref().map(Guarded::get),
             activation,
             rows,
             output.get_mut(),

@@ -5,7 +5,7 @@ use netkit_core::op::{Activation, Conv2d, Padding, Window};
 use netkit_core::pack::{pack_conv2d_winograd_f32, packed_conv2d_winograd_f32_len};
 use netkit_kernels::{Kernels, reference, workspace};
 
-fn conv(
+pub(crate) fn conv(
     input: (usize, usize),
     padding: Padding,
     in_channels: usize,
@@ -75,7 +75,7 @@ fn magnitudes(conv: &Conv2d, input: &[f32], weights: &[f32], added: &[f32]) -> V
 }
 
 /// One convolution: every cut of the rows, against the reference.
-fn check(kernels: Kernels, conv: Conv2d, activation: Activation, seed: u64) {
+pub(crate) fn check(kernels: Kernels, conv: Conv2d, activation: Activation, seed: u64) {
     let random = &mut Random::new(seed);
     let (w, inputs, outputs) = (conv.window, conv.in_channels, conv.out_channels);
     let input = random.floats(w.in_pixels() * inputs);

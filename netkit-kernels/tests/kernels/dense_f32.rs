@@ -4,7 +4,7 @@ use crate::harness::*;
 use netkit_core::op::{Activation, Dense};
 use netkit_kernels::{Filter, Kernels, reference};
 
-fn check(kernels: Kernels, dense: Dense, activation: Activation, seed: u64) {
+pub(crate) fn check(kernels: Kernels, dense: Dense, activation: Activation, seed: u64) {
     let random = &mut Random::new(seed);
     let Dense { rows, in_features, out_features } = dense;
     let input = random.floats(rows * in_features);
@@ -37,6 +37,8 @@ fn check(kernels: Kernels, dense: Dense, activation: Activation, seed: u64) {
     let weights = Guarded::new(&weights, offset + 5);
     let packed = Guarded::new(&folded, offset + 2);
     let bias = Guarded::new(&bias, offset + 9);
+    let factors = scale.map(|scale| Guarded::new(scale, offset + 11));
+    let scale = factors.as_ref().map(Guarded::get);
     let run = |filter| {
         let mut output = Guarded::output(rows * out_features, offset + 7);
         kernels.dense_f32(&dense, input.get(), filter, bias.get(), activation, output.get_mut());

@@ -7,7 +7,7 @@ use netkit_core::quant::{Multiplier, OutputStage};
 use netkit_kernels::{FilterForm, FilterS8, Kernels, reference, workspace};
 
 /// One layer, both forms of the filter, equal to the reference.
-fn check(kernels: Kernels, dense: Dense, offset: usize, seed: u64) {
+pub(crate) fn check(kernels: Kernels, dense: Dense, offset: usize, seed: u64) {
     let random = &mut Random::new(seed);
     let input = random.bytes(dense.rows * dense.in_features);
     let weights = random.bytes(dense.out_features * dense.in_features);
@@ -20,6 +20,7 @@ fn check(kernels: Kernels, dense: Dense, offset: usize, seed: u64) {
     let input = Guarded::new(&input, offset);
     let weights = Guarded::new(&weights, offset + 21);
     let bias = Guarded::new(&layer.bias, offset);
+    let multipliers = Factors::new(&layer.multipliers, offset);
     let packed = Guarded::new(&packed, offset + 43);
     for (form, filter) in [
         (FilterForm::File, FilterS8::File(weights.get())),
@@ -33,7 +34,7 @@ fn check(kernels: Kernels, dense: Dense, offset: usize, seed: u64) {
             layer.input_zero_point,
             filter,
             bias.get(),
-            &layer.multipliers,
+            multipliers.get(),
             layer.stage,
             output.get_mut(),
             scratch.get(),

@@ -6,7 +6,7 @@ use netkit_core::pack::{pack_depthwise_conv2d_f32, packed_depthwise_conv2d_f32_l
 use netkit_kernels::{Filter, FilterForm, Kernels, reference, workspace};
 
 /// One convolution: every form of the filter, every cut of the rows, against the reference.
-fn check(kernels: Kernels, conv: DepthwiseConv2d, activation: Activation, seed: u64) {
+pub(crate) fn check(kernels: Kernels, conv: DepthwiseConv2d, activation: Activation, seed: u64) {
     let random = &mut Random::new(seed);
     let (w, outputs) = (conv.window, conv.channels * conv.multiplier);
     let taps = w.taps();
@@ -44,6 +44,8 @@ fn check(kernels: Kernels, conv: DepthwiseConv2d, activation: Activation, seed: 
     let weights = Guarded::new(&weights, offset + 5);
     let bias = Guarded::new(&bias, offset + 9);
     let packed = Guarded::new(&packed, offset + 3);
+    let factors = scale.map(|scale| Guarded::new(scale, offset + 11));
+    let scale = factors.as_ref().map(Guarded::get);
     let run = |filter, rows: std::ops::Range<usize>| {
         let form = match filter {
             Filter::File { .. } => FilterForm::File,

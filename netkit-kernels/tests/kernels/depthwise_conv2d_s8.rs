@@ -6,7 +6,7 @@ use netkit_core::pack::{pack_depthwise_conv2d_s8, packed_depthwise_conv2d_s8_len
 use netkit_kernels::{FilterForm, FilterS8, Kernels, reference, workspace};
 
 /// One convolution: both forms of the filter, every cut of the rows, equal to the reference.
-fn check(kernels: Kernels, conv: DepthwiseConv2d, seed: u64) {
+pub(crate) fn check(kernels: Kernels, conv: DepthwiseConv2d, seed: u64) {
     let random = &mut Random::new(seed);
     let (w, outputs) = (conv.window, conv.channels * conv.multiplier);
     let input = random.bytes(w.in_pixels() * conv.channels);
@@ -22,6 +22,7 @@ fn check(kernels: Kernels, conv: DepthwiseConv2d, seed: u64) {
     let input = Guarded::new(&input, offset);
     let weights = Guarded::new(&weights, offset + 21);
     let bias = Guarded::new(&layer.bias, offset);
+    let multipliers = Factors::new(&layer.multipliers, offset);
     let packed = Guarded::new(&packed, offset + 43);
     let run = |filter, rows: std::ops::Range<usize>| {
         let form = match filter {
@@ -36,7 +37,7 @@ fn check(kernels: Kernels, conv: DepthwiseConv2d, seed: u64) {
             layer.input_zero_point,
             filter,
             bias.get(),
-            &layer.multipliers,
+            multipliers.get(),
             layer.stage,
             rows,
             output.get_mut(),

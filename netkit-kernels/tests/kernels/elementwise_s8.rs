@@ -3,7 +3,7 @@
 use crate::harness::*;
 use netkit_core::op::Activation;
 use netkit_core::quant::{AddStage, Quant, SoftmaxStage};
-use netkit_kernels::reference;
+use netkit_kernels::{Kernels, reference};
 
 fn quant(random: &mut Random) -> Quant {
     let any = random.below(256) as i32 - 128;
@@ -12,23 +12,28 @@ fn quant(random: &mut Random) -> Quant {
     Quant { scale: 2f32.powi(random.below(20) as i32 - 12) * (1.5 + random.float()), zero_point }
 }
 
+/// Two tensors of this length, equal to the reference.
+pub(crate) fn add(kernels: Kernels, len: usize, random: &mut Random) {
+    let (left, right, output) = (quant(random), quant(random), quant(random));
+    let activation = random.choose(&ACTIVATIONS[..3]);
+    let stage = AddStage::new(left, right, output, activation).unwrap();
+    let a = Guarded::new(&random.bytes(len), random.below(64));
+    let b = Guarded::new(&random.bytes(len), random.below(64));
+    let mut expected = vec![0; len];
+    reference::add_s8(&stage, a.get(), b.get(), &mut expected);
+    let mut output = Guarded::output(len, random.below(64));
+    kernels.add_s8(&stage, a.get(), b.get(), output.get_mut());
+    output.check();
+    assert_eq!(output.get(), expected, "{} {stage:?}", kernels.isa().name());
+}
+
 #[test]
 fn sums_equal_the_reference() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(1);
         for round in 0..random_cases(2000) {
             let len = random.below(if round % 10 == 0 { 600 } else { 150 });
-            let (left, right, output) = (quant(random), quant(random), quant(random));
-            let activation = random.choose(&ACTIVATIONS[..3]);
-            let stage = AddStage::new(left, right, output, activation).unwrap();
-            let a = Guarded::new(&random.bytes(len), random.below(64));
-            let b = Guarded::new(&random.bytes(len), random.below(64));
-            let mut expected = vec![0; len];
-            reference::add_s8(&stage, a.get(), b.get(), &mut expected);
-            let mut output = Guarded::output(len, random.below(64));
-            kernels.add_s8(&stage, a.get(), b.get(), output.get_mut());
-            output.check();
-            assert_eq!(output.get(), expected, "{} {stage:?}", kernels.isa().name());
+            add(kernels, len, random);
         }
     });
 }
@@ -52,6 +57,19 @@ fn every_sum_equals_the_reference() {
     });
 }
 
+/// One row of this length, equal to the reference.
+pub(crate) fn softmax(kernels: Kernels, len: usize, random: &mut Random) {
+    let scale = 2f32.powi(random.below(24) as i32 - 16) * (1.5 + random.float() / 2.0);
+    let stage = SoftmaxStage::new(scale);
+    let input = Guarded::new(&random.bytes(len), random.below(64));
+    let mut expected = vec![0; len];
+    reference::softmax_s8(&stage, input.get(), &mut expected);
+    let mut output = Guarded::output(len, random.below(64));
+    kernels.softmax_s8(&stage, input.get(), output.get_mut());
+    output.check();
+    assert_eq!(output.get(), expected, "{} scale {scale}", kernels.isa().name());
+}
+
 #[test]
 fn softmax_equals_the_reference() {
     on_each_isa(|kernels| {
@@ -62,15 +80,7 @@ fn softmax_equals_the_reference() {
                 1 => SoftmaxStage::MAX_LEN,
                 _ => 1 + random.below(40),
             };
-            let scale = 2f32.powi(random.below(24) as i32 - 16) * (1.5 + random.float() / 2.0);
-            let stage = SoftmaxStage::new(scale);
-            let input = Guarded::new(&random.bytes(len), random.below(64));
-            let mut expected = vec![0; len];
-            reference::softmax_s8(&stage, input.get(), &mut expected);
-            let mut output = Guarded::output(len, random.below(64));
-            kernels.softmax_s8(&stage, input.get(), output.get_mut());
-            output.check();
-            assert_eq!(output.get(), expected, "{} scale {scale}", kernels.isa().name());
+            softmax(kernels, len, random);
         }
     });
 }

@@ -21,3 +21,4 @@ mod pool2d_f32;
 mod pool2d_s8;
 mod present;
 mod sound;
+mod tails;

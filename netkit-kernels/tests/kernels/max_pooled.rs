@@ -69,7 +69,7 @@ fn check_cuts<T: bytemuck::Pod + PartialEq + std::fmt::Debug, F: Copy>(
     }
 }
 
-fn check_conv_s8(kernels: Kernels, mut conv: Conv2d, moderate: bool, seed: u64) {
+pub(crate) fn check_conv_s8(kernels: Kernels, mut conv: Conv2d, moderate: bool, seed: u64) {
     let random = &mut Random::new(seed);
     let pool = any_pool(random, &mut conv.window, conv.out_channels);
     let (w, outputs) = (conv.window, conv.out_channels);
@@ -94,6 +94,7 @@ fn check_conv_s8(kernels: Kernels, mut conv: Conv2d, moderate: bool, seed: u64) 
     let input = Guarded::new(&input, offset);
     let weights = Guarded::new(&weights, offset + 21);
     let bias = Guarded::new(&layer.bias, offset);
+    let multipliers = Factors::new(&layer.multipliers, offset);
     let packed = Guarded::new(&packed, offset + 43);
     let scratch = |form| workspace::conv2d_max_pool2d_s8(&conv, &pool, form);
     let filters = [
@@ -109,7 +110,7 @@ fn check_conv_s8(kernels: Kernels, mut conv: Conv2d, moderate: bool, seed: u64) 
             layer.input_zero_point,
             filter,
             bias.get(),
-            &layer.multipliers,
+            multipliers.get(),
             layer.stage,
             rows,
             output,
@@ -130,7 +131,12 @@ fn layer(random: &mut Random, channels: usize, depth: usize, trained: bool) -> L
     layer
 }
 
-fn check_depthwise_s8(kernels: Kernels, mut conv: DepthwiseConv2d, trained: bool, seed: u64) {
+pub(crate) fn check_depthwise_s8(
+    kernels: Kernels,
+    mut conv: DepthwiseConv2d,
+    trained: bool,
+    seed: u64,
+) {
     let random = &mut Random::new(seed);
     let outputs = conv.channels * conv.multiplier;
     let pool = any_pool(random, &mut conv.window, outputs);
@@ -155,6 +161,8 @@ fn check_depthwise_s8(kernels: Kernels, mut conv: DepthwiseConv2d, trained: bool
     let input = Guarded::new(&input, offset);
     let weights = Guarded::new(&weights, offset + 21);
     let packed = Guarded::new(&packed, offset + 43);
+    let bias = Guarded::new(&layer.bias, offset);
+    let multipliers = Factors::new(&layer.multipliers, offset);
     let scratch = |form| workspace::depthwise_conv2d_max_pool2d_s8(&conv, &pool, form);
     let filters = [
         (FilterS8::File(weights.get()), scratch(FilterForm::File)),
@@ -168,8 +176,8 @@ fn check_depthwise_s8(kernels: Kernels, mut conv: DepthwiseConv2d, trained: bool
             input.get(),
             layer.input_zero_point,
             filter,
-            &layer.bias,
-            &layer.multipliers,
+            bias.get(),
+            multipliers.get(),
             layer.stage,
             rows,
             output,
@@ -191,7 +199,12 @@ fn floats(random: &mut Random, len: usize) -> Vec<f32> {
 }
 
 /// Against the doors that are not fused: the same bits, NaN's payload apart.
-fn check_conv_f32(kernels: Kernels, mut conv: Conv2d, activation: Activation, seed: u64) {
+pub(crate) fn check_conv_f32(
+    kernels: Kernels,
+    mut conv: Conv2d,
+    activation: Activation,
+    seed: u64,
+) {
     let random = &mut Random::new(seed);
     let pool = any_pool(random, &mut conv.window, conv.out_channels);
     let (w, outputs) = (conv.window, conv.out_channels);
@@ -225,6 +238,8 @@ fn check_conv_f32(kernels: Kernels, mut conv: Conv2d, activation: Activation, se
     let weights = Guarded::new(&weights, offset + 5);
     let bias = Guarded::new(&bias, offset + 9);
     let packed = Guarded::new(&packed, offset + 3);
+    let scale = scale.map(|scale| Guarded::new(scale, offset + 11));
+    let scale = scale.as_ref().map(Guarded::get);
     let scratch = |form| workspace::conv2d_max_pool2d_f32(&conv, &pool, form);
     let filters = [
         (Filter::File { values: weights.get(), scale }, scratch(FilterForm::File)),
@@ -247,7 +262,7 @@ fn check_conv_f32(kernels: Kernels, mut conv: Conv2d, activation: Activation, se
     });
 }
 
-fn check_depthwise_f32(
+pub(crate) fn check_depthwise_f32(
     kernels: Kernels,
     mut conv: DepthwiseConv2d,
     activation: Activation,
@@ -282,6 +297,7 @@ fn check_depthwise_f32(
     let input = Guarded::new(&input, offset);
     let weights = Guarded::new(&weights, offset + 5);
     let packed = Guarded::new(&packed, offset + 3);
+    let bias = Guarded::new(&bias, offset + 9);
     let scratch = |form| workspace::depthwise_conv2d_max_pool2d_f32(&conv, &pool, form);
     let filters = [
         (Filter::File { values: weights.get(), scale: None }, scratch(FilterForm::File)),
@@ -295,7 +311,7 @@ fn check_depthwise_f32(
             &pool,
             input.get(),
             filter,
-            &bias,
+            bias.get(),
             activation,
             rows,
             output,

@@ -5,7 +5,11 @@ use bytemuck::Pod;
 use netkit_core::op::{Concat, Upsample2x};
 use netkit_kernels::{concat, copy, reference, upsample2x};
 
-fn upsample<T: Pod + PartialEq + core::fmt::Debug>(shape: &Upsample2x, input: &[T], offset: usize) {
+pub(crate) fn upsample<T: Pod + PartialEq + core::fmt::Debug>(
+    shape: &Upsample2x,
+    input: &[T],
+    offset: usize,
+) {
     let Upsample2x { in_h, in_w, channels } = *shape;
     let mut expected = vec![T::zeroed(); 4 * in_h * in_w * channels];
     reference::upsample2x(shape, input, &mut expected);
@@ -33,7 +37,11 @@ fn upsampling_agrees_with_the_reference() {
     }
 }
 
-fn join<T: Pod + PartialEq + core::fmt::Debug>(shape: &Concat, inputs: &[Vec<T>], offset: usize) {
+pub(crate) fn join<T: Pod + PartialEq + core::fmt::Debug>(
+    shape: &Concat,
+    inputs: &[Vec<T>],
+    offset: usize,
+) {
     let total: usize = shape.outer * shape.inner.iter().sum::<usize>();
     let mut expected = vec![T::zeroed(); total];
     let slices: Vec<&[T]> = inputs.iter().map(Vec::as_slice).collect();

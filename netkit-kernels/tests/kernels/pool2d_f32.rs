@@ -4,7 +4,7 @@ use crate::harness::*;
 use netkit_core::op::Pool2d;
 use netkit_kernels::{Kernels, reference};
 
-fn check(kernels: Kernels, pool: Pool2d, seed: u64) {
+pub(crate) fn check(kernels: Kernels, pool: Pool2d, seed: u64) {
     let random = &mut Random::new(seed);
     let w = pool.window;
     let input = random.floats(w.in_pixels() * pool.channels);

@@ -11,7 +11,7 @@ const POOLS: [(&str, Door, Reference); 2] = [
     ("average", Kernels::average_pool2d_s8, reference::average_pool2d_s8),
 ];
 
-fn check(kernels: Kernels, pool: Pool2d, seed: u64) {
+pub(crate) fn check(kernels: Kernels, pool: Pool2d, seed: u64) {
     let random = &mut Random::new(seed);
     let w = pool.window;
     let input = Guarded::new(&random.bytes(w.in_pixels() * pool.channels), random.below(64));

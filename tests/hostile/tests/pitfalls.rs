@@ -58,7 +58,16 @@ const TESTED: &[(&str, &[&str])] = &[
             "b29_kernels_call_nothing_of_the_platform",
         ],
     ),
-    ("B30", &["b30_touching_a_guard_page_ends_the_process"]),
+    (
+        "B30",
+        &[
+            "b30_convolutions_end_at_a_guard_page_at_every_number_of_channels",
+            "b30_convolutions_end_at_a_guard_page_at_every_width",
+            "b30_dense_kernels_end_at_a_guard_page_at_every_length",
+            "b30_elementwise_kernels_end_at_a_guard_page_at_every_length",
+            "b30_touching_a_guard_page_ends_the_process",
+        ],
+    ),
     (
         "B31",
         &[
@@ -79,6 +88,7 @@ const TESTED: &[(&str, &[&str])] = &[
     (
         "B36",
         &[
+            "b36_a_million_weights_cost_the_compiler_little",
             "b36_b41_the_expansion_does_not_grow_with_the_weights",
             "b36_b41_the_number_of_tokens_does_not_depend_on_the_weights",
         ],

@@ -1,5 +1,6 @@
 //! Slices at chosen places: at any misalignment between canaries, or against pages that may not be touched.
 
+use netkit_core::quant::Multiplier;
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -142,6 +143,23 @@ impl<T: bytemuck::Pod> Guarded<T> {
             let bytes: &[u8] = bytemuck::cast_slice(&self.all()[margin]);
             assert!(bytes.iter().all(|&byte| byte == CANARY), "written {side}");
         }
+    }
+}
+
+/// The factors of an int8 layer, as every other slice of it lies.
+pub(crate) struct Factors(Guarded<i32>);
+
+impl Factors {
+    pub(crate) fn new(factors: &[Multiplier], offset: usize) -> Self {
+        let words: Vec<i32> = factors.iter().flat_map(|f| [f.multiplier, f.shift]).collect();
+        Self(Guarded::new(&words, offset))
+    }
+
+    pub(crate) fn get(&self) -> &[Multiplier] {
+        const { assert!(size_of::<Multiplier>() == 8 && align_of::<Multiplier>() == 4) }
+        let words = self.0.get();
+        // SAFETY: a `Multiplier` is `repr(C)` and two integers, as many as `words` holds, and is no more aligned than they.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() / 2) }
     }
 }
 

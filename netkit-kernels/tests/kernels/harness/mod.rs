@@ -8,7 +8,7 @@ mod random;
 
 pub(crate) use bound::{absolute, assert_within, sum_bound};
 pub(crate) use cases::{ACTIVATIONS, WINDOWS, any_window, channel_counts, cuts, dilated, window};
-pub(crate) use guarded::{Guarded, Place, Scratch};
+pub(crate) use guarded::{Factors, Guarded, Place, Scratch};
 pub(crate) use layer_s8::Layer;
 pub(crate) use random::{Random, random_cases};
 
@@ -19,13 +19,18 @@ use netkit_kernels::Kernels;
 ///
 /// `NETKIT_ONLY_ISA`, a list of names, leaves out the others, which an emulated machine need not repeat.
 pub(crate) fn on_each_isa(test: impl Fn(Kernels)) {
+    on_each_isa_at(Place::ALL, test);
+}
+
+/// The same in these places only.
+pub(crate) fn on_each_isa_at(places: &[Place], test: impl Fn(Kernels)) {
     let only = std::env::var("NETKIT_ONLY_ISA").unwrap_or_default();
     for kernels in Kernels::all() {
         let name = kernels.isa().name();
         if !only.is_empty() && !only.split([' ', ',']).any(|only| only == name) {
             continue;
         }
-        for place in Place::ALL {
+        for place in places {
             place.put(|| test(kernels));
         }
     }
