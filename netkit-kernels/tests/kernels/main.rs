@@ -20,5 +20,6 @@ mod parallel;
 mod pool2d_f32;
 mod pool2d_s8;
 mod present;
+mod sanitizer;
 mod sound;
 mod tails;

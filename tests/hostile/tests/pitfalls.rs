@@ -65,6 +65,7 @@ const TESTED: &[(&str, &[&str])] = &[
             "b30_convolutions_end_at_a_guard_page_at_every_width",
             "b30_dense_kernels_end_at_a_guard_page_at_every_length",
             "b30_elementwise_kernels_end_at_a_guard_page_at_every_length",
+            "b30_the_sanitizer_reports_a_load_past_the_end",
             "b30_touching_a_guard_page_ends_the_process",
         ],
     ),
