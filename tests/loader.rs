@@ -80,17 +80,42 @@ fn a_session_allocates_once_and_running_never() {
     }
 }
 
-/// Pitfall B42: two ways to run one file.
+/// Pitfall B42: two ways to run one file, for every model of the repository.
 #[test]
 fn b42_the_macro_and_the_loader_give_the_same_bits() {
-    let arena = Bump::heap(1 << 20).unwrap();
-    let mut network = Network::load(FLOAT, &arena).unwrap();
-    let mut model = digits::Float::new_boxed();
-    for index in 0..50 {
-        let (input, mut output) = (digit(index), [0.0; 10]);
-        network.forward(&input, &mut output).unwrap();
-        assert_eq!(model.forward(&input).map(f32::to_bits), output.map(f32::to_bits));
+    macro_rules! compare {
+        ($($path:literal $(with $quantized:ident)?,)+) => { [$({
+            netkit::model!(Compiled = $path);
+            static FILE: &[u8] = netkit::include_model!($path);
+            let mut arena = Bump::heap(1 << 20).unwrap();
+            for index in 0..20 {
+                arena.reset();
+                let mut network = Network::load(FILE, &arena).unwrap();
+                let mut model = Compiled::new_boxed();
+                let (input, mut output) = (digit(index), [0.0; 10]);
+                network.forward(&input, &mut output).unwrap();
+                assert_eq!(model.forward(&input).map(f32::to_bits), output.map(f32::to_bits));
+                $(
+                    let input = input.map(|x| (x * 255.0 - 128.0) as i8);
+                    let mut output = [0; 10];
+                    network.$quantized(&input, &mut output).unwrap();
+                    assert_eq!(model.$quantized(&input), output);
+                )?
+            }
+            $path
+        }),+] };
     }
+    let compared = compare! {
+        "models/mnist_mlp.nk",
+        "models/mnist_cnn.nk",
+        "models/mnist_dscnn.nk",
+        "models/mnist_mlp_int8.nk" with forward_i8,
+        "models/mnist_cnn_int8.nk" with forward_i8,
+        "models/mnist_dscnn_int8.nk" with forward_i8,
+    };
+    let files = std::fs::read_dir("models").unwrap().map(|entry| entry.unwrap().path());
+    let models = files.filter(|path| path.extension().is_some_and(|extension| extension == "nk"));
+    assert_eq!(models.count(), compared.len());
 }
 
 #[test]
