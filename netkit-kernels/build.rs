@@ -11,7 +11,6 @@
 mod cmsis_nn;
 
 use std::env;
-use std::process::ExitCode;
 
 /// Processors of ARMv8-M with vectors (Helium, MVE).
 const WITH_MVE: &[&str] = &["cortex-m52", "cortex-m55", "cortex-m85"];
@@ -96,7 +95,7 @@ pub(crate) fn kernels(
 }
 
 #[allow(dead_code, reason = "the tests of `kernels` do not run it")]
-fn main() -> ExitCode {
+fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=build");
     for cfg in ALL {
@@ -119,27 +118,30 @@ fn main() -> ExitCode {
     }
     match kernels(&target, has("DSP"), has("MVE"), &flags) {
         Ok(kernels) => kernels.into_iter().for_each(set),
-        Err(message) => println!("cargo::error={message}"),
+        Err(message) => refuse(&message),
     }
     if has("CMSIS_NN") {
-        return link_cmsis_nn(target);
+        link_cmsis_nn(target);
     }
-    ExitCode::SUCCESS
 }
 
-#[allow(dead_code, reason = "the tests of `kernels` do not run it")]
+/// Has cargo say what is wrong, and fail.
+fn refuse(message: &str) {
+    for line in message.lines() {
+        println!("cargo::error={line}");
+    }
+}
+
 /// Links the library of the feature `cmsis-nn`, or says why not.
-fn link_cmsis_nn(triple: String) -> ExitCode {
+#[allow(dead_code, reason = "the tests of `kernels` do not run it")]
+fn link_cmsis_nn(triple: String) {
     println!("cargo:rerun-if-env-changed={}", cmsis_nn::VARIABLE);
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let target = cmsis_nn::Target { triple, arch };
     let folder = env::var_os(cmsis_nn::VARIABLE).map(Into::into);
     let library = match cmsis_nn::find(folder, &target) {
         Ok(library) => library,
-        Err(refusal) => {
-            eprintln!("error: {refusal}");
-            return ExitCode::FAILURE;
-        }
+        Err(refusal) => return refuse(&refusal.to_string()),
     };
     println!("cargo:rerun-if-changed={}", cmsis_nn::file(&library).display());
     println!("cargo:rustc-link-search=native={}", library.folder.display());
@@ -154,5 +156,4 @@ fn link_cmsis_nn(triple: String) -> ExitCode {
     if ["thumbv7em-", "thumbv8m.main-"].iter().any(|name| target.triple.starts_with(name)) {
         set("dsp");
     }
-    ExitCode::SUCCESS
 }
