@@ -14,11 +14,23 @@ pub(crate) fn check(kernels: Kernels, dense: Dense, offset: usize, seed: u64) {
     let layer = Layer::new(random, dense.out_features, dense.in_features);
     let mut expected = vec![0; dense.rows * dense.out_features];
     reference::dense_s8(&dense, &input, &weights, layer.reference(), &mut expected);
+    let what = format!("seed {seed}");
+    check_layer(kernels, dense, [&input, &weights], &layer, offset, (&expected, &what));
+}
 
+/// Both forms of the filter, from the input and the weights, give what is expected.
+fn check_layer(
+    kernels: Kernels,
+    dense: Dense,
+    [input, weights]: [&[i8]; 2],
+    layer: &Layer,
+    offset: usize,
+    (expected, what): (&[i8], &str),
+) {
     let mut packed = vec![0; packed_dense_s8_len(&dense)];
-    pack_dense_s8(&dense, &weights, &mut packed).unwrap();
-    let input = Guarded::new(&input, offset);
-    let weights = Guarded::new(&weights, offset + 21);
+    pack_dense_s8(&dense, weights, &mut packed).unwrap();
+    let input = Guarded::new(input, offset);
+    let weights = Guarded::new(weights, offset + 21);
     let bias = Guarded::new(&layer.bias, offset);
     let multipliers = Factors::new(&layer.multipliers, offset);
     let packed = Guarded::new(&packed, offset + 43);
@@ -41,9 +53,9 @@ pub(crate) fn check(kernels: Kernels, dense: Dense, offset: usize, seed: u64) {
         );
         output.check();
         scratch.check();
-        let at = output.get().iter().zip(&expected).position(|(a, b)| a != b);
+        let at = output.get().iter().zip(expected).position(|(a, b)| a != b);
         let isa = kernels.isa().name();
-        assert!(at.is_none(), "{isa} {form:?} {dense:?}, seed {seed}: element {at:?}");
+        assert!(at.is_none(), "{isa} {form:?} {dense:?}, {what}: element {at:?}");
     }
 }
 
@@ -113,59 +125,57 @@ fn random_layers_equal_the_reference() {
 }
 
 /// Sums at, and next to, what either rounding of requantization divides in the middle, up to the largest that are rescaled
-/// the short way.
+/// the short way: of one row, and of so many rows and products that one tile's are rescaled between the next one's products.
 #[test]
 fn every_tie_is_rounded_as_defined() {
     on_each_isa(|kernels| {
         let random = &mut Random::new(6);
-        for shift in -31..=2 {
-            for (low, zero_point) in [(-128, -128), (-128, 5), (5, 5), (-3, 5), (127, 127)] {
-                let dense = Dense { rows: 1, in_features: 1, out_features: 256 };
-                let multiplier = |random: &mut Random| match random.below(4) {
-                    0 => 1 << 30,
-                    1 => 3 << 29,
-                    2 => i32::MAX,
-                    _ => (1 << 30) + random.below(1 << 30) as i32,
-                };
-                let multipliers: Vec<_> = (0..dense.out_features)
-                    .map(|_| Multiplier { multiplier: multiplier(random), shift })
-                    .collect();
-                let largest = (1 << 29) - 4 * 255 * 128;
-                let bias: Vec<_> = multipliers
-                    .iter()
-                    .map(|multiplier| {
-                        let halves = (random.below(600) as f64 - 300.0) / 2.0;
-                        let factor = f64::from(multiplier.multiplier) * 2f64.powi(shift - 31);
-                        let sum = (halves / factor).clamp(-f64::from(largest), f64::from(largest));
-                        sum as i32 + random.below(5) as i32 - 2
-                    })
-                    .map(|sum| sum.clamp(2 - largest, largest - 2))
-                    .collect();
-                let layer = Layer {
-                    input_zero_point: 3,
-                    bias,
-                    multipliers,
-                    stage: OutputStage { zero_point, low, high: 127 },
-                };
-                let (input, weights) = ([3], vec![0; dense.out_features]);
-                let mut expected = vec![0; dense.out_features];
-                reference::dense_s8(&dense, &input, &weights, layer.reference(), &mut expected);
-                let mut output = vec![0; dense.out_features];
-                let filter = FilterS8::File(&weights);
-                let mut scratch = Scratch::new(workspace::dense_s8(&dense, filter.form()));
-                kernels.dense_s8(
-                    &dense,
-                    &input,
-                    layer.input_zero_point,
-                    filter,
-                    &layer.bias,
-                    &layer.multipliers,
-                    layer.stage,
-                    &mut output,
-                    scratch.get(),
-                );
-                assert_eq!(output, expected, "{} shift {shift}", kernels.isa().name());
+        for (rows, in_features) in [(1, 1), (31, 64)] {
+            for shift in -31..=2 {
+                for (low, zero_point) in [(-128, -128), (-128, 5), (5, 5), (-3, 5), (127, 127)] {
+                    let stage = OutputStage { zero_point, low, high: 127 };
+                    check_ties(
+                        kernels,
+                        random,
+                        Dense { rows, in_features, out_features: 256 },
+                        shift,
+                        stage,
+                    );
+                }
             }
         }
     });
+}
+
+/// The sums are the biases: all inputs are zero.
+fn check_ties(kernels: Kernels, random: &mut Random, dense: Dense, shift: i32, stage: OutputStage) {
+    let multiplier = |random: &mut Random| match random.below(4) {
+        0 => 1 << 30,
+        1 => 3 << 29,
+        2 => i32::MAX,
+        _ => (1 << 30) + random.below(1 << 30) as i32,
+    };
+    let multipliers: Vec<_> = (0..dense.out_features)
+        .map(|_| Multiplier { multiplier: multiplier(random), shift })
+        .collect();
+    let largest = (1 << 29) - dense.in_features.next_multiple_of(4) as i32 * 255 * 128;
+    let bias: Vec<_> = multipliers
+        .iter()
+        .map(|multiplier| {
+            let halves = (random.below(600) as f64 - 300.0) / 2.0;
+            let factor = f64::from(multiplier.multiplier) * 2f64.powi(shift - 31);
+            let sum = (halves / factor).clamp(-f64::from(largest), f64::from(largest));
+            sum as i32 + random.below(5) as i32 - 2
+        })
+        .map(|sum| sum.clamp(2 - largest, largest - 2))
+        .collect();
+    let layer = Layer { input_zero_point: 3, bias, multipliers, stage };
+    let input = vec![3; dense.rows * dense.in_features];
+    let weights = vec![0; dense.in_features * dense.out_features];
+    let mut of_row = vec![0; dense.out_features];
+    let row = Dense { rows: 1, ..dense };
+    let of_input = &input[..dense.in_features];
+    reference::dense_s8(&row, of_input, &weights, layer.reference(), &mut of_row);
+    let what = format!("shift {shift}");
+    check_layer(kernels, dense, [&input, &weights], &layer, 0, (&of_row.repeat(dense.rows), &what));
 }
