@@ -2,7 +2,7 @@
 //! belong to. Unpacking interleaves four rows within each lane of 128 bits, and packing the sums of four
 //! vectors brings them back into the order of memory: nothing is permuted in between.
 
-use super::store_s8::{Channels, MODERATE, POSITIVE};
+use super::store_s8::{Channels, rescale_as};
 use super::tile_s8::unrolled;
 use crate::simd_s8::{KernelOn, SimdS8};
 use netkit_core::pack::{GROUP, PANEL};
@@ -70,6 +70,7 @@ impl<S: BlocksS8, const PIECES: usize> KernelOn<S> for ColumnsOf<'_, PIECES> {
     /// Does nothing if a slice is too short, or if there is less than a block.
     #[inline(always)]
     fn run_on(self, simd: S) {
+        const { assert!(matches!(PIECES, 1 | 2 | 4)) };
         let Self { rows, count, width, to, stream } = self;
         let block = block_len::<S>();
         let at_once = block.checked_div(width).unwrap_or(0);
@@ -174,6 +175,7 @@ impl<S: BlocksS8, const T: usize, const P: usize, const HOW: u8> KernelOn<S>
         };
         let weights_len = groups.len().checked_mul(4 * block);
         let fits = matches!(at_once, 1 | 2 | 4)
+            && block.is_multiple_of(width)
             && (width == pitch || at_once * width == block)
             && blocks > 0
             && (T == 0 || groups.len() == T)
@@ -290,11 +292,7 @@ impl<const T: usize> Sums<'_, T> {
             let mut rescaled = [simd.splat(0); 4];
             unrolled!(v < 4 {
                 let sums = simd.total(sums[p][v]);
-                rescaled[v] = match HOW {
-                    POSITIVE => simd.rescale_positive(sums, &scales[v]),
-                    MODERATE => simd.rescale::<true>(sums, &scales[v]),
-                    _ => simd.rescale::<false>(sums, &scales[v]),
-                };
+                rescaled[v] = rescale_as::<S, HOW>(simd, sums, &scales[v]);
             });
             outputs[p] = simd.pack(rescaled, stage);
         });

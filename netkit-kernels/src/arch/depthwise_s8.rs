@@ -45,7 +45,10 @@ impl<const P: usize> KernelS8 for DepthwiseSumsOf<'_, P> {
     fn run<S: SimdS8>(self, simd: S) {
         let tile = self.0;
         let width = tile.start.len() / S::LANES * S::LANES;
-        if tile.sums.len() < P * width || tile.extent(P, width, S::INPUT_BYTES).is_none() {
+        let fits = tile.lane.is_multiple_of(S::LANES)
+            && tile.sums.len() / P >= width
+            && tile.extent(P, width, S::INPUT_BYTES).is_some();
+        if !fits {
             return;
         }
         for first in (0..width).step_by(S::LANES) {
@@ -90,7 +93,7 @@ impl DepthwiseTileS8<'_> {
             .checked_add(last_tap.checked_mul(self.tap_pitch)?)?
             .checked_add((pixels - 1).checked_mul(self.pixel_pitch)?)?
             .checked_add(width.checked_mul(GROUP * input_bytes)?)?;
-        let last_panel = (self.lane + width).div_ceil(PANEL).checked_sub(1)?;
+        let last_panel = self.lane.checked_add(width)?.div_ceil(PANEL).checked_sub(1)?;
         let weights = last_panel
             .checked_mul(self.panel_pitch)?
             .checked_add(self.kernel_w.checked_mul(self.all_groups)?.checked_mul(GROUP_BYTES)?)?;

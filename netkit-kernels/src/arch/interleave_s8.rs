@@ -20,13 +20,14 @@ impl KernelS8 for InterleaveS8<'_> {
     #[inline(always)]
     fn run<S: SimdS8>(self, simd: S) {
         let step = GROUP * S::LANES;
-        let len = self.len.next_multiple_of(step);
-        let fits = len <= self.row_len
-            && self.row_len.checked_mul(4).is_some_and(|all| all <= self.rows.len())
-            && len * GROUP * S::INPUT_BYTES <= self.to.len();
-        if !fits {
-            return;
-        }
+        let fits = |len: usize| {
+            let (rows, inputs) = (self.row_len.checked_mul(4)?, len.checked_mul(GROUP)?);
+            let fits = len <= self.row_len
+                && rows <= self.rows.len()
+                && inputs.checked_mul(S::INPUT_BYTES)? <= self.to.len();
+            fits.then_some(len)
+        };
+        let Some(len) = self.len.checked_next_multiple_of(step).and_then(fits) else { return };
         let first = self.rows.as_ptr();
         let rows = [
             first,

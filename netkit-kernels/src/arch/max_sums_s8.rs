@@ -134,9 +134,9 @@ impl<S: SimdS8, const P: usize, const Q: usize, const V: usize> KernelOn<S>
                     let below = if p % 4 < 2 { 0 } else { row_step };
                     pixels[p] = upper.wrapping_add(column * tile.step + below);
                 });
-                // `begin` and `reaches_from` checked what is read.
+                // SAFETY: `begin`, and `reaches_from` for both rows of each window's pixels.
                 let acc: [[S::Parts; V]; P] =
-                    accumulate_groups(simd, &tile, pixels, weights, start);
+                    unsafe { accumulate_groups(simd, &tile, pixels, weights, start) };
                 unrolled!(q < Q {
                     unrolled!(v < V {
                         let at = |i: usize| simd.total(acc[4 * q + i][v]);

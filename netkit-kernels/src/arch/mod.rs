@@ -22,6 +22,8 @@ pub(crate) mod one_row_s8;
 pub(crate) mod pairs_s8;
 pub(crate) mod pool_f32;
 pub(crate) mod probe;
+#[cfg(test)]
+mod refused;
 #[cfg(netkit_rv32m)]
 pub(crate) mod riscv32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

@@ -79,7 +79,7 @@ impl<S: PairsS8> KernelOn<S> for PairRows<'_> {
     #[inline(always)]
     fn run_on(self, simd: S) {
         let [a, b] = self.rows;
-        let width = self.vectors * S::LANES;
+        let width = self.vectors.saturating_mul(S::LANES);
         let vector_len = S::LANES * PAIR_BYTES;
         let before = self.vectors.saturating_sub(1).checked_mul(self.pitch);
         let len = before.and_then(|before| before.checked_add(self.count.checked_mul(vector_len)?));
@@ -122,11 +122,16 @@ impl<S: PairsS8> KernelOn<S> for PairWeights<'_> {
     #[inline(always)]
     fn run_on(self, simd: S) {
         let vector = S::LANES * PAIR_BYTES;
-        let groups = self.kernel_w * self.groups;
-        let fits = groups.saturating_sub(1) * GROUP_BYTES + S::LANES * GROUP <= self.panel.len()
-            && self.kernel_w * self.pairs * vector <= self.to.len()
-            && self.pairs <= 2 * self.groups;
-        if !fits {
+        let fits = || {
+            let before = self.kernel_w.checked_mul(self.groups)?.saturating_sub(1);
+            let panel = before.checked_mul(GROUP_BYTES)?.checked_add(S::LANES * GROUP)?;
+            let to = self.kernel_w.checked_mul(self.pairs)?.checked_mul(vector)?;
+            let fits = panel <= self.panel.len()
+                && to <= self.to.len()
+                && self.pairs <= self.groups.checked_mul(2)?;
+            fits.then_some(())
+        };
+        if fits().is_none() {
             return;
         }
         let mut to = self.to.as_mut_ptr();

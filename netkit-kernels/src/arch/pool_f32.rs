@@ -102,6 +102,7 @@ impl<const MEAN: bool> Pool2dF32<'_, MEAN> {
     fn is_sound(&self) -> bool {
         let (w, channels) = (&self.pool.window, self.pool.channels);
         let check = || {
+            w.is_computable().then_some(())?;
             let input = w.in_h.checked_mul(w.in_w)?.checked_mul(channels)?;
             let pixels = self.rows.len().checked_mul(w.out_w)?;
             let output = match pixels.checked_sub(1) {

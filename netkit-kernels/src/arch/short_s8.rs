@@ -28,10 +28,10 @@ impl<S: SimdS8, const G: usize, const V: usize> KernelOn<S> for ShortOutputsOf<'
     /// Does nothing if a slice is too short, or the channels are not [simple](Channels::are_simple).
     #[inline(always)]
     fn run_on(self, simd: S) {
+        const { assert!(G > 0) };
         let Some(last) = self.rows.checked_sub(1) else { return };
-        let runs = self.tile.runs;
         let fits = self.channels.are_simple()
-            && runs.rows * runs.columns * runs.groups == G
+            && self.tile.runs.all_groups() == G
             && self.tile.start.len() >= V * S::LANES
             && last
                 .checked_mul(self.row_step)

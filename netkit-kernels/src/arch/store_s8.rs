@@ -34,6 +34,8 @@ impl<S: SimdS8, const V: usize> Channels<S, V> {
         taps: usize,
         stage: OutputStage,
     ) -> Self {
+        // Four vectors are stored at once: those of a whole number of pixels.
+        const { assert!(matches!(V, 1 | 2 | 4)) };
         const NONE: Multiplier = Multiplier { multiplier: 0, shift: -1 };
         let mut scales = [simd.scales(&[NONE; PANEL]); V];
         let mut rest = multipliers;
@@ -114,9 +116,12 @@ impl<S: SimdS8, const V: usize> StoreS8<'_, S, V> {
     fn is_whole(&self) -> bool {
         let full = V * S::LANES;
         let before = self.pixels.saturating_sub(1).saturating_mul(self.pitch);
+        let vectors = self.pixels.checked_mul(V).and_then(|sums| sums.checked_next_multiple_of(4));
         self.channels.count == full
             && self.output.len() >= before.saturating_add(full)
-            && self.sums.len() >= (self.pixels * V).next_multiple_of(4) * S::LANES
+            && vectors
+                .and_then(|vectors| vectors.checked_mul(S::LANES))
+                .is_some_and(|len| len <= self.sums.len())
     }
 
     /// The loop is not unrolled: a tile's worth of rescaling is kilobytes of code. It reads the sums
@@ -213,7 +218,7 @@ impl<S: SimdS8, const V: usize> KernelOn<S> for StorePart<'_, S, V> {
     #[inline(always)]
     fn run_on(self, simd: S) {
         let StoreS8 { channels, pixels, sums, output, pitch } = self.0;
-        for (i, sums) in sums.chunks_exact(S::LANES).take(pixels * V).enumerate() {
+        for (i, sums) in sums.chunks_exact(S::LANES).take(pixels.saturating_mul(V)).enumerate() {
             // SAFETY: the chunk has LANES sums.
             let sums = unsafe { simd.load_sums(sums.as_ptr()) };
             let rescaled = simd.rescale::<false>(sums, &channels.scales[i % V]);

@@ -196,9 +196,13 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                 }
             };
             if LISTED {
-                accumulate_listed::<S, P, V>(simd, &depth, &pixels, list, &mut sums);
+                // SAFETY: `is_sound`, and the list holds the taps of the tile's runs.
+                unsafe { accumulate_listed::<S, P, V>(simd, &depth, &pixels, list, &mut sums) };
             } else {
-                accumulate::<S, P, V>(simd, &depth, &pixels, next, &mut asked, &mut sums);
+                // SAFETY: `is_sound`.
+                unsafe {
+                    accumulate::<S, P, V>(simd, &depth, &pixels, next, &mut asked, &mut sums)
+                };
             }
             if let Finish::Activate(Some(residual), _) = finish {
                 let from = residual.as_ptr().wrapping_add(first);
@@ -431,8 +435,12 @@ pub(crate) unsafe fn step<S: Simd, const P: usize, const V: usize>(
     }
 }
 
+/// Adds the products of the depth, run by run.
+///
+/// # Safety
+/// `depth` is that of tiles that [are sound](is_sound), and `pixels` are some of theirs.
 #[inline(always)]
-fn accumulate<S: Simd, const P: usize, const V: usize>(
+unsafe fn accumulate<S: Simd, const P: usize, const V: usize>(
     simd: S,
     depth: &Depth,
     pixels: &[*const f32; P],
@@ -460,7 +468,7 @@ fn accumulate<S: Simd, const P: usize, const V: usize>(
         while unrolled && end - offset >= STEPS {
             for ahead in 0..STEPS {
                 let weights = weights.wrapping_add(ahead * PANEL);
-                // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and
+                // SAFETY: the caller vouches for the tiles; `weights` has advanced one row for each step of the depth, and
                 // `offset + ahead` is one of the taps of run (row, column).
                 unsafe { step(simd, weights, depth.panel_pitch, pixels, offset + ahead, &mut acc) };
             }
@@ -492,8 +500,12 @@ fn accumulate<S: Simd, const P: usize, const V: usize>(
     *sums = acc;
 }
 
+/// [`accumulate`], the taps being listed.
+///
+/// # Safety
+/// As there, and `list` holds the taps of the depth, no more than it has.
 #[inline(always)]
-fn accumulate_listed<S: Simd, const P: usize, const V: usize>(
+unsafe fn accumulate_listed<S: Simd, const P: usize, const V: usize>(
     simd: S,
     depth: &Depth,
     pixels: &[*const f32; P],
@@ -503,8 +515,7 @@ fn accumulate_listed<S: Simd, const P: usize, const V: usize>(
     let mut weights = depth.panels;
     let mut acc = *sums;
     for &offset in list {
-        // SAFETY: `is_sound` holds; `weights` has advanced one row for each step of the depth, and the
-        // list holds the taps of its runs.
+        // SAFETY: the caller vouches for the list; `weights` has advanced one row for each step of the depth.
         unsafe { step(simd, weights, depth.panel_pitch, pixels, offset, &mut acc) };
         weights = weights.wrapping_add(PANEL);
     }

@@ -147,7 +147,8 @@ impl<S: SimdS8, const P: usize, const V: usize> KernelOn<S> for OutputsOf<'_, S,
     fn run_on(self, simd: S) {
         let Self { tile, rows, row_step, channels, output, pitch, row_pitch } = self;
         let last = rows.checked_sub(1).and_then(|before| before.checked_mul(row_step));
-        let last = last.filter(|&last| tile.reaches_from(last, tile.count * P, S::INPUT_BYTES));
+        let last = last
+            .filter(|&last| tile.reaches_from(last, tile.count.saturating_mul(P), S::INPUT_BYTES));
         let (Some((weights, start)), Some(_), true) =
             (tile.begin::<S, P, V>(simd), last, P * V * S::LANES <= tile.sums.len())
         else {
@@ -198,6 +199,12 @@ impl<S: SimdS8, const P: usize, const V: usize> KernelOn<S> for OutputsOf<'_, S,
     }
 }
 
+/// What pixels are apart whose number is odd; some may be more than a tile has, and any number then.
+#[inline(always)]
+fn odd_multiples(step: usize) -> [usize; 7] {
+    [1, 3, 5, 7, 9, 11, 13].map(|i: usize| i.wrapping_mul(step))
+}
+
 /// Where tiles, their sums and their outputs are.
 struct Grid {
     rows: usize,
@@ -225,7 +232,7 @@ unsafe fn interleaved<S: SimdS8, const P: usize, const V: usize, const HOW: u8>(
 ) {
     let Channels { scales, stage, .. } = *channels;
     let step = tile.step;
-    let odd = [step, 3 * step, 5 * step, 7 * step, 9 * step, 11 * step, 13 * step];
+    let odd = odd_multiples(step);
     let (mut sums, mut before) = (grid.sums, grid.sums.wrapping_add(P * V * S::LANES));
     // Where the outputs of the tile before belong, and how many of its pixels are left.
     let (mut to, mut left) = (grid.output, 0);
@@ -266,7 +273,8 @@ unsafe fn interleaved<S: SimdS8, const P: usize, const V: usize, const HOW: u8>(
                 sums_before = sums_before.wrapping_add(V * S::LANES);
                 to = to.wrapping_add(grid.pitch);
             }
-            let acc = accumulate(simd, tile, input, &weights, acc, groups);
+            // SAFETY: the caller vouches for the weights and for all rows of pixels.
+            let acc = unsafe { accumulate(simd, tile, input, &weights, acc, groups) };
             unrolled!(p < P {
                 unrolled!(v < V {
                     let to = sums.wrapping_add((p * V + v) * S::LANES);
@@ -327,9 +335,11 @@ unsafe fn sums_at<S: SimdS8, const P: usize, const V: usize>(
         unrolled!(p < P {
             pixels[p] = pixels[p].wrapping_add(p * tile.step);
         });
-        accumulate_groups(simd, tile, pixels, weights, start)
+        // SAFETY: the caller vouches for the weights and for P pixels.
+        unsafe { accumulate_groups(simd, tile, pixels, weights, start) }
     } else {
-        accumulate(simd, tile, input, &weights, [start; P], 0)
+        // SAFETY: as above.
+        unsafe { accumulate(simd, tile, input, &weights, [start; P], 0) }
     };
     unrolled!(p < P {
         unrolled!(v < V {
@@ -376,11 +386,12 @@ impl TileS8<'_> {
         end.and_then(|end| end.checked_add(start)).is_some_and(|end| end <= self.input.len())
     }
 
-    /// First weights of each vector, its panel's length checked.
+    /// First weights of each vector, its panel's length checked; `None` too if the first lane is not a vector's.
     #[inline(always)]
     pub(super) fn weights<const V: usize>(&self, lanes: usize) -> Option<[*const i8; V]> {
         let panel_len = self.runs.panel_len()?;
-        let last = (self.lane + (V - 1) * lanes) / PANEL;
+        let lane = Some(self.lane).filter(|lane| lane.is_multiple_of(lanes))?;
+        let last = lane.checked_add((V - 1) * lanes)? / PANEL;
         let stride = panel_len.checked_add(GROUP_BYTES)?;
         if self.panels.len() < last.checked_add(1)?.checked_mul(stride)? {
             return None;
@@ -399,8 +410,11 @@ impl TileS8<'_> {
 const POINTERS: usize = 6;
 
 /// To the products `sums` already has, of the first `done` groups of the first run, adds all others.
+///
+/// # Safety
+/// The tile has [begun](TileS8::begin) with these weights, and `input` is the first of P of its pixels.
 #[inline(always)]
-fn accumulate<S: SimdS8, const P: usize, const V: usize>(
+unsafe fn accumulate<S: SimdS8, const P: usize, const V: usize>(
     simd: S,
     tile: &TileS8<'_>,
     input: *const u8,
@@ -411,7 +425,7 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
     let GroupRuns { rows, row_pitch, columns, column_pitch, groups } = tile.runs;
     // Fourteen pixels, each a scaled multiple from one base: seven registers address them all.
     let step = tile.step;
-    let odd = [step, 3 * step, 5 * step, 7 * step, 9 * step, 11 * step, 13 * step];
+    let odd = odd_multiples(step);
     let pixel = |base: *const u8, p: usize| {
         let twos = p.trailing_zeros();
         if p == 0 { base } else { base.wrapping_add(odd[(p >> twos) / 2] << twos) }
@@ -432,7 +446,7 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
             let mut read = done * GROUP * S::INPUT_BYTES;
             let mut from = base.wrapping_add(read);
             for _ in done..groups {
-                // SAFETY: `weights` checked that each panel holds all groups of all runs.
+                // SAFETY: the caller vouches for `begin`: each panel holds all groups of all runs.
                 let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
                 unrolled!(v < V {
                     // SAFETY: as above.
@@ -441,7 +455,7 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
                 unrolled!(p < P {
                     let (from, read) = if P <= POINTERS { (pixels[p], read) } else { (pixel(from, p), 0) };
                     if V == 1 {
-                        // SAFETY: `reaches` checked that the runs of each pixel lie in the input.
+                        // SAFETY: the caller vouches for the pixels: their runs lie in the input.
                         acc[p][0] = unsafe { simd.dot_splat(acc[p][0], from, read, w[0]) };
                     } else {
                         // SAFETY: as above.
@@ -465,8 +479,11 @@ fn accumulate<S: SimdS8, const P: usize, const V: usize>(
 
 /// [`accumulate`], several groups at a time where a run has as many, on a machine that has a register for the address of
 /// every pixel.
+///
+/// # Safety
+/// The tile has [begun](TileS8::begin) with these weights, and the runs of each of `pixels` lie in the input.
 #[inline(always)]
-pub(super) fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
+pub(super) unsafe fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
     simd: S,
     tile: &TileS8<'_>,
     pixels: [*const u8; P],
@@ -480,8 +497,7 @@ pub(super) fn accumulate_groups<S: SimdS8, const P: usize, const V: usize>(
             let mut offset = row * row_pitch + column * column_pitch;
             let mut left = groups;
             while left >= S::GROUPS_AT_ONCE {
-                // SAFETY: `weights` checked that each panel holds all groups of all runs, `reaches` that the runs of
-                // each pixel lie in the input.
+                // SAFETY: the caller vouches for the weights, as many groups as all runs have, and for the runs of each pixel.
                 unsafe { simd.dot_groups(&pixels, offset, &weights, &mut acc) };
                 unrolled!(v < V {
                     weights[v] = weights[v].wrapping_add(S::GROUPS_AT_ONCE * GROUP_BYTES);

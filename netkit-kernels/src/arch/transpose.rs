@@ -374,7 +374,8 @@ impl Kernel for PackTapsF32<'_> {
             return;
         }
         let fits = channels.end.checked_mul(taps).is_some_and(|len| len <= weights.len())
-            && width.checked_mul(taps).is_some_and(|len| len <= packed.len());
+            && width.checked_mul(taps).is_some_and(|len| len <= packed.len())
+            && scale.is_none_or(|scale| channels.end <= scale.len());
         if !fits {
             return;
         }
