@@ -94,6 +94,18 @@ pub(crate) fn kernels(
     Ok(vec!["micro", family])
 }
 
+/// Whether the build has vector kernels whichever processor it meets, for which weights are packed beforehand. Of many targets a
+/// stable compiler names no feature at all.
+pub(crate) fn packs(arch: &str, features: &str, pinned: &str) -> bool {
+    let baseline = match arch {
+        "x86_64" => "sse2",
+        "aarch64" => "neon",
+        "wasm32" => "simd128",
+        _ => return false,
+    };
+    features.split(',').any(|feature| feature == baseline) && pinned != "scalar"
+}
+
 #[allow(dead_code, reason = "the tests of `kernels` do not run it")]
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -106,14 +118,7 @@ fn main() {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let set = |cfg: &str| println!("cargo:rustc-cfg=netkit_{cfg}");
     let cfg = |name: &str| env::var(format!("CARGO_CFG_{name}")).unwrap_or_default();
-    let baseline = match cfg("TARGET_ARCH").as_str() {
-        "x86_64" => "sse2",
-        "aarch64" => "neon",
-        "wasm32" => "simd128",
-        _ => "",
-    };
-    let features = cfg("TARGET_FEATURE");
-    if features.split(',').any(|feature| feature == baseline) && cfg("NETKIT_ISA") != "scalar" {
+    if packs(&cfg("TARGET_ARCH"), &cfg("TARGET_FEATURE"), &cfg("NETKIT_ISA")) {
         set("packs");
     }
     match kernels(&target, has("DSP"), has("MVE"), &flags) {

@@ -4,7 +4,7 @@
 #[path = "../build.rs"]
 mod build_script;
 
-use build_script::kernels;
+use build_script::{kernels, packs};
 
 #[test]
 fn the_target_decides() {
@@ -71,4 +71,16 @@ fn a_feature_that_does_not_fit_is_an_error_that_says_what_does() {
     assert!(kernels(main, true, false, "").unwrap_err().contains("target-cpu=cortex-m33"));
     assert!(kernels(main, false, true, "").unwrap_err().contains("target-cpu=cortex-m55"));
     assert!(kernels(main, false, true, "-Ctarget-cpu=cortex-m33").is_err());
+}
+
+#[test]
+fn weights_are_packed_where_every_processor_has_vectors() {
+    assert!(packs("x86_64", "fxsr,sse,sse2", ""));
+    assert!(packs("aarch64", "neon", ""));
+    assert!(packs("wasm32", "bulk-memory,simd128", ""));
+    assert!(!packs("x86_64", "fxsr,sse,sse2", "scalar"));
+    assert!(!packs("wasm32", "bulk-memory", ""));
+    // What a stable compiler says of Cortex-M, and what one that shows all features does.
+    assert!(!packs("arm", "", ""));
+    assert!(!packs("arm", "dsp,mclass,v7", ""));
 }
