@@ -54,6 +54,8 @@
 //! | `mve` | no | on ARMv8.1-M Mainline: kernels for Helium's vectors (Cortex-M52, M55, M85) |
 //! | `cmsis-nn` | no | int8 layers on your own build of Arm's CMSIS-NN, with the same bits |
 #![no_std]
+// Where it may be: the modules below that allow it, and no other.
+#![deny(unsafe_code)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -65,13 +67,17 @@ compile_error!(
     "netkit reads weights where they lie, as little-endian numbers, so big-endian targets are not supported"
 );
 
+#[allow(unsafe_code)]
 pub mod aligned;
+#[allow(unsafe_code)]
 pub mod arena;
 #[cfg(feature = "alloc")]
+#[allow(unsafe_code)]
 mod boxed;
 mod edges;
 pub mod error;
 #[cfg(feature = "mmap")]
+#[allow(unsafe_code)]
 mod mmap;
 mod model;
 #[doc(hidden)]
@@ -128,8 +134,9 @@ pub use self_test::{Mismatch, SelfTest, SelfTestError};
 /// - *Accuracy.* The error of an output is bounded by the largest input of its neighbourhood instead of by its own sum
 ///   ([the bound](netkit_kernels::Kernels::conv2d_winograd_f32)): where outputs are small beside their neighbours they may lose
 ///   digits. On ordinary numbers it is no larger than the default's: over a whole ResNet-18, 5.6e-7 against 7.2e-7.
-/// - *NaN and ∞* in an input reach every output of the 2×2 tiles that read it, not only those whose window holds it.
-/// - *Memory.* 16 weights are kept for 9, which the macro computes; scratch is some hundred KiB for each such layer.
+/// - *NaN and ∞* in an input may reach every output of the 2×2 tiles that read it, not only those whose window holds it.
+/// - *Memory.* 16 weights are kept for 9, which the macro computes (`WEIGHT_BYTES` stays what the file has); scratch is some
+///   hundred KiB, shared by all such layers.
 ///
 /// Answers differ from those of [`runtime::Network`], which always computes directly: transforming the weights at every
 /// inference would cost more than it saves. Where kernels read filters in file order (microcontrollers) the option changes

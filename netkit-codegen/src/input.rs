@@ -183,7 +183,7 @@ fn option(
         return Err(syn::Error::new(option.span(), message));
     }
     if convolution.is_some() {
-        return Err(syn::Error::new(option.span(), format!("`{option}` is said twice")));
+        return Err(syn::Error::new(option.span(), format!("`{option}` is said twice: keep one")));
     }
     let equals = input.parse::<Option<Token![=]>>()?;
     // The end of an invocation has no place of its own.

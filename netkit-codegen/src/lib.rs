@@ -80,7 +80,7 @@ fn expand_input(
     if let Some((Convolution::Winograd, span)) = input.convolution
         && program.is_quantized()
     {
-        let message = "`convolution = winograd` is for float32 models, and this one is int8";
+        let message = "`convolution = winograd` is for float32 models, and this one is int8: leave the option out";
         return Err(Report::of_file(&path, message, span));
     }
     let emit = Emit::new(krate, input, &path, &type_name, &program);

@@ -53,7 +53,9 @@ fn check(path: &Path) -> String {
         }
     }
     let computed: u64 = program.steps().map(|step| step.node.op.macs()).sum();
+    let pooled = program.steps().any(|step| step.pool().is_some());
     assert!(computed <= program.macs(), "{path:?}: {computed} of {} are computed", program.macs());
+    assert!(pooled || computed == program.macs(), "{path:?}: {computed} are computed");
     format!(
         "{}: {} layers, {} nodes, {} MACs, {} arena bytes, output {}",
         path.file_name().unwrap().display(),

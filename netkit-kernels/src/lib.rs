@@ -64,6 +64,8 @@
 //! 5. Nothing for the tests: `tests/` runs every kernel on each of [`Kernels::all`]. A machine that has the
 //!    set, if CI's has not, goes into `tests/emulated/run.sh`.
 #![no_std]
+// Where it may be: the modules below that allow it, and no other.
+#![deny(unsafe_code)]
 
 #[cfg(target_endian = "big")]
 compile_error!("netkit reads weights where they lie, as little-endian; this target is big-endian");
@@ -71,8 +73,10 @@ compile_error!("netkit reads weights where they lie, as little-endian; this targ
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+#[allow(unsafe_code)]
 mod arch;
 #[cfg(feature = "cmsis-nn")]
+#[allow(unsafe_code)]
 mod cmsis_nn;
 mod dispatch;
 mod doors;
@@ -82,10 +86,13 @@ mod generic;
 pub mod isa;
 mod layout;
 #[cfg(any(netkit_micro, test))]
+#[allow(unsafe_code)]
 mod micro;
 mod parallel;
 pub mod reference;
+#[allow(unsafe_code)]
 mod simd;
+#[allow(unsafe_code)]
 mod simd_s8;
 pub mod workspace;
 mod workspace_pooled;

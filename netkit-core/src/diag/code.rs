@@ -177,7 +177,7 @@ codes! {
     NoLayers = "NK0111", "S-EMPTY" {
         title: "the model has no layers",
         message: "{field} {is} {found}, expected {expected}",
-        hint: "Look why the exporter wrote no layer, and export the model again.",
+        hint: "Find out why the exporter wrote no layer, and export the model again.",
         explanation:
             "A model must have at least one layer. Without any it would return its input, which is \
             never what was meant.",

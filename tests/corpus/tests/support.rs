@@ -144,7 +144,7 @@ fn operators() -> String {
         let doors = ["f32", "s8"].map(|dtype| kernels.door(&operator, dtype));
         assert!(doors[0].is_some(), "{operator} has no float kernel");
         let cell = |door: &Option<Door>| match door {
-            Some(door) => door.kernels.join(" + "),
+            Some(door) => door.kernels.join(", ") + &door.micro,
             None => "–".into(),
         };
         let [float, int8] = [cell(&doors[0]), cell(&doors[1])];
@@ -180,6 +180,8 @@ fn operator_names() -> Vec<String> {
 /// A door, as its source has it.
 struct Door {
     kernels: Vec<String>,
+    /// That for microcontrollers, as it stands behind the others.
+    micro: String,
     reference: Option<String>,
     scratch: bool,
 }
@@ -246,11 +248,10 @@ impl Sources {
             kernels.push(format!("`{file}`"));
         }
         let micro = format!("micro/{function}.rs");
-        if self.0.iter().any(|(name, _)| *name == micro) {
-            kernels.push(format!("`{micro}`"));
-        }
+        let has_micro = self.0.iter().any(|(name, _)| *name == micro);
         Some(Door {
             kernels,
+            micro: if has_micro { format!(" + `{micro}`") } else { String::new() },
             reference: self.defines("reference/", function).map(|(file, _)| format!("`{file}`")),
             scratch: self.defines("workspace", function).is_some(),
         })
