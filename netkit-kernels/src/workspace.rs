@@ -65,35 +65,19 @@ pub(crate) const fn even_rows(rows: usize, most: usize) -> usize {
     }
 }
 
-/// Columns (or rows) of input that `out` outputs of a window read, padding included.
-const fn extent(out: usize, stride: usize, kernel: usize, dilation: usize) -> usize {
-    out.saturating_sub(1).saturating_mul(stride).saturating_add(span(kernel, dilation))
-}
-
-/// Distance from a window's first tap to its last, plus one.
-pub(crate) const fn span(kernel: usize, dilation: usize) -> usize {
-    kernel.saturating_sub(1).saturating_mul(dilation).saturating_add(1)
-}
-
-/// Input rows that `rows` output rows read, padding included.
-pub(crate) const fn input_rows(conv: &Conv2d, rows: usize) -> usize {
-    let w = &conv.window;
-    extent(rows, w.stride_h, w.kernel_h, w.dilation_h)
-}
-
 /// The plan of a convolution: the same for every instruction set.
 pub(crate) const fn conv2d_plan(conv: &Conv2d) -> Conv2dPlan {
     let w = &conv.window;
-    let columns = extent(w.out_w, w.stride_w, w.kernel_w, w.dilation_w);
+    let columns = w.columns_read(w.out_w);
     let padded =
-        w.pad_top > 0 || w.pad_left > 0 || columns > w.in_w || input_rows(conv, w.out_h) > w.in_h;
+        w.pad_top > 0 || w.pad_left > 0 || columns > w.in_w || w.rows_read(w.out_h) > w.in_h;
     let row_pitch = if padded { columns } else { w.in_w }.saturating_mul(conv.in_channels);
     // The most rows whose input fits the budget, at least one.
     let affordable = match PADDED_BYTES.checked_div(row_pitch.saturating_mul(4)) {
         Some(rows) => rows,
         None => usize::MAX,
     };
-    let spare = affordable.saturating_sub(span(w.kernel_h, w.dilation_h));
+    let spare = affordable.saturating_sub(w.span().0);
     let stride = if w.stride_h == 0 { 1 } else { w.stride_h };
     let mut block_rows = (spare / stride).saturating_add(1);
     if block_rows >= w.out_h {
@@ -102,8 +86,7 @@ pub(crate) const fn conv2d_plan(conv: &Conv2d) -> Conv2dPlan {
         // Blocks of about one size, rather than a short one at the end.
         block_rows = even_rows(w.out_h, block_rows);
     }
-    let padded_len =
-        if padded { row_pitch.saturating_mul(input_rows(conv, block_rows)) } else { 0 };
+    let padded_len = if padded { row_pitch.saturating_mul(w.rows_read(block_rows)) } else { 0 };
     Conv2dPlan { padded, block_rows, row_pitch, padded_len }
 }
 

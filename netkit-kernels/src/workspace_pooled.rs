@@ -35,13 +35,12 @@ const fn band_plan(pool: &Pool2d, channels: usize, room: usize) -> BandPlan {
         Some(rows) => rows,
         None => 0,
     };
-    let span = w.span().0;
-    let more = match affordable.saturating_sub(span).checked_div(w.stride_h) {
+    let more = match affordable.saturating_sub(w.span().0).checked_div(w.stride_h) {
         Some(more) => more,
         None => 0,
     };
     let rows = even_rows(w.out_h, more.saturating_add(1));
-    let read = rows.saturating_sub(1).saturating_mul(w.stride_h).saturating_add(span);
+    let read = w.rows_read(rows);
     let read = if read < w.in_h { read } else { w.in_h };
     BandPlan { rows, len: read.saturating_mul(row_len) }
 }

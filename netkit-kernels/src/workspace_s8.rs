@@ -2,7 +2,7 @@
 
 use crate::filter::FilterForm;
 use crate::workspace::{PACKS, even_rows};
-use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Pool2d, Window};
+use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Pool2d};
 use netkit_core::pack::{PANEL, RowGroups, Runs};
 
 /// Panels packed at once from file order: as many as the widest tile has vectors.
@@ -41,23 +41,6 @@ pub(crate) struct Conv2dPlanS8 {
     pub(crate) block_len: usize,
 }
 
-/// Columns (or rows) of input that `out` outputs of a window read, padding included.
-const fn extent(out: usize, stride: usize, kernel: usize, dilation: usize) -> usize {
-    let steps = out.saturating_sub(1).saturating_mul(stride);
-    let span = kernel.saturating_sub(1).saturating_mul(dilation);
-    steps.saturating_add(span).saturating_add(1)
-}
-
-/// Input rows that `rows` output rows read, padding included.
-pub(crate) const fn input_rows(window: &Window, rows: usize) -> usize {
-    extent(rows, window.stride_h, window.kernel_h, window.dilation_h)
-}
-
-/// Input columns that a row of output reads, padding included.
-pub(crate) const fn input_columns(window: &Window) -> usize {
-    extent(window.out_w, window.stride_w, window.kernel_w, window.dilation_w)
-}
-
 const fn round_up(bytes: usize) -> usize {
     bytes.saturating_add(63) / 64 * 64
 }
@@ -70,13 +53,10 @@ pub(crate) const fn conv2d_plan_s8(
 ) -> Conv2dPlanS8 {
     let w = &conv.window;
     let gathered = w.kernel_h == 1 && w.kernel_w == 1;
-    let columns = if gathered { w.out_w } else { input_columns(w) };
+    let columns = if gathered { w.out_w } else { w.columns_read(w.out_w) };
     let row_pitch = columns.saturating_mul(conv.in_channels);
-    let (stride, span) = if gathered {
-        (1, 1)
-    } else {
-        (if w.stride_h == 0 { 1 } else { w.stride_h }, input_rows(w, 1))
-    };
+    let (stride, span) =
+        if gathered { (1, 1) } else { (if w.stride_h == 0 { 1 } else { w.stride_h }, w.span().0) };
     // The most rows whose input fits the budget, at least one.
     let affordable =
         block_inputs(conv, input_bytes, form) / if row_pitch == 0 { 1 } else { row_pitch };
@@ -93,7 +73,7 @@ pub(crate) const fn conv2d_plan_s8(
 impl Conv2dPlanS8 {
     /// The same with blocks of this many output rows.
     pub(crate) const fn with_rows(self, conv: &Conv2d, block_rows: usize) -> Self {
-        let rows = if self.gathered { block_rows } else { input_rows(&conv.window, block_rows) };
+        let rows = if self.gathered { block_rows } else { conv.window.rows_read(block_rows) };
         let block_len = round_up(self.row_pitch.saturating_mul(rows).saturating_add(SLACK));
         Self { block_rows, block_len, ..self }
     }
@@ -190,7 +170,7 @@ pub(crate) struct DepthwisePlanS8 {
 
 /// The plan of a depthwise convolution: the same for every instruction set.
 pub(crate) const fn depthwise_plan_s8(conv: &DepthwiseConv2d) -> DepthwisePlanS8 {
-    let columns = input_columns(&conv.window);
+    let columns = conv.window.columns_read(conv.window.out_w);
     let all = conv.channels.saturating_mul(conv.multiplier);
     let groups = RowGroups::of(conv).groups;
     let per_channel = columns.saturating_mul(groups).saturating_mul(4);
@@ -240,7 +220,7 @@ impl PairsPlanS8 {
 /// The plan of a depthwise convolution in pairs.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) const fn pairs_plan_s8(conv: &DepthwiseConv2d) -> PairsPlanS8 {
-    let columns = input_columns(&conv.window);
+    let columns = conv.window.columns_read(conv.window.out_w);
     let w = &conv.window;
     let odd = w.stride_h == 1 && w.out_h > 1;
     // The shifted weights are those that packing shifts by a stride of 1.
@@ -310,7 +290,7 @@ pub(crate) const fn blocks_plan_s8(
     let w = &conv.window;
     let RowGroups { groups, phases } = RowGroups::of(conv);
     let planes = if w.stride_w == 0 { 1 } else { w.stride_w };
-    let taps = w.kernel_w.saturating_sub(1).saturating_mul(w.dilation_w) / planes;
+    let taps = w.span().1.saturating_sub(1) / planes;
     // The last block may reach over the end of its row.
     let outputs = w.out_w.saturating_mul(width).div_ceil(block).saturating_mul(block);
     let plane_len = round_up(outputs.saturating_add(taps.saturating_mul(width)));

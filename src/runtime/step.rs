@@ -149,6 +149,23 @@ impl Element for i8 {
         };
         let filter = FilterS8::File(values);
         let Some(stage) = step.output_stage() else { return };
+        /// Calls the door of a layer whose output rows are those of a window.
+        macro_rules! windowed {
+            ($door:ident($($layer:expr),+), $window:expr) => {
+                k.$door(
+                    $($layer,)+
+                    x,
+                    zero_point,
+                    filter,
+                    bias,
+                    multipliers,
+                    stage,
+                    0..$window.out_h,
+                    output,
+                    scratch,
+                )
+            };
+        }
         match &step.node.op {
             Op::Dense { dense, .. } => {
                 k.dense_s8_with_row_sums(
@@ -165,66 +182,16 @@ impl Element for i8 {
                 );
             }
             Op::Conv2d { conv, pool: Some(pool), .. } => {
-                let rows = 0..pool.window.out_h;
-                k.conv2d_max_pool2d_s8(
-                    conv,
-                    pool,
-                    x,
-                    zero_point,
-                    filter,
-                    bias,
-                    multipliers,
-                    stage,
-                    rows,
-                    output,
-                    scratch,
-                );
+                windowed!(conv2d_max_pool2d_s8(conv, pool), pool.window);
             }
             Op::Conv2d { conv, pool: None, .. } => {
-                let rows = 0..conv.window.out_h;
-                k.conv2d_s8(
-                    conv,
-                    x,
-                    zero_point,
-                    filter,
-                    bias,
-                    multipliers,
-                    stage,
-                    rows,
-                    output,
-                    scratch,
-                );
+                windowed!(conv2d_s8(conv), conv.window);
             }
             Op::DepthwiseConv2d { conv, pool: Some(pool), .. } => {
-                let rows = 0..pool.window.out_h;
-                k.depthwise_conv2d_max_pool2d_s8(
-                    conv,
-                    pool,
-                    x,
-                    zero_point,
-                    filter,
-                    bias,
-                    multipliers,
-                    stage,
-                    rows,
-                    output,
-                    scratch,
-                );
+                windowed!(depthwise_conv2d_max_pool2d_s8(conv, pool), pool.window);
             }
             Op::DepthwiseConv2d { conv, pool: None, .. } => {
-                let rows = 0..conv.window.out_h;
-                k.depthwise_conv2d_s8(
-                    conv,
-                    x,
-                    zero_point,
-                    filter,
-                    bias,
-                    multipliers,
-                    stage,
-                    rows,
-                    output,
-                    scratch,
-                );
+                windowed!(depthwise_conv2d_s8(conv), conv.window);
             }
             Op::MaxPool2d(pool) => k.max_pool2d_s8(pool, x, 0..pool.window.out_h, output),
             Op::AveragePool2d(pool) => k.average_pool2d_s8(pool, x, 0..pool.window.out_h, output),

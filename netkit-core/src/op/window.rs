@@ -143,20 +143,33 @@ impl Window {
     /// of the window reaches, it would not miss.
     #[must_use]
     pub const fn reach(&self) -> (usize, usize) {
-        const fn axis(input: usize, out: usize, stride: usize, span: usize, pad: usize) -> usize {
-            let last = out.saturating_sub(1).saturating_mul(stride).saturating_add(span);
-            let end = last.saturating_sub(pad);
+        const fn axis(input: usize, read: usize, pad: usize) -> usize {
+            let end = read.saturating_sub(pad);
             if end < input { end } else { input }
         }
-        let (span_h, span_w) = self.span();
         (
-            axis(self.in_h, self.out_h, self.stride_h, span_h, self.pad_top),
-            axis(self.in_w, self.out_w, self.stride_w, span_w, self.pad_left),
+            axis(self.in_h, self.rows_read(self.out_h), self.pad_top),
+            axis(self.in_w, self.columns_read(self.out_w), self.pad_left),
         )
+    }
+
+    /// Rows from the first that `rows` output rows read to the last, both included, wherever these are padding.
+    #[must_use]
+    #[inline]
+    pub const fn rows_read(&self, rows: usize) -> usize {
+        rows.saturating_sub(1).saturating_mul(self.stride_h).saturating_add(self.span().0)
+    }
+
+    /// Columns from the first that `columns` output columns read to the last, likewise.
+    #[must_use]
+    #[inline]
+    pub const fn columns_read(&self, columns: usize) -> usize {
+        columns.saturating_sub(1).saturating_mul(self.stride_w).saturating_add(self.span().1)
     }
 
     /// Rows and columns from the window's first tap to its last, both included.
     #[must_use]
+    #[inline]
     pub const fn span(&self) -> (usize, usize) {
         const fn axis(kernel: usize, dilation: usize) -> usize {
             kernel.saturating_sub(1).saturating_mul(dilation).saturating_add(1)

@@ -33,7 +33,7 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
         }
         let row_pitch = w.dilation_h * w.in_w * channels;
         // Columns from a window's first tap to behind its last.
-        let span = w.kernel_w.saturating_sub(1) * w.dilation_w + 1;
+        let span = w.span().1;
         let mut pixels = self.output.chunks_mut(self.pitch.max(1));
         for oh in self.rows {
             let is = taps_inside(oh, w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);

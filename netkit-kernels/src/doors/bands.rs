@@ -15,6 +15,20 @@ pub(super) fn alone(window: &Window, rows: &Range<usize>) -> (Window, Range<usiz
     (alone, first..last)
 }
 
+/// As [`alone`]; all output rows of that window, and of the map `input`, whose pixels have `channels` channels, what it reads.
+#[cfg(feature = "cmsis-nn")]
+pub(super) fn alone_with_input<'a, T>(
+    window: &Window,
+    rows: &Range<usize>,
+    input: &'a [T],
+    channels: usize,
+) -> (Window, Range<usize>, &'a [T]) {
+    let (window, needed) = alone(window, rows);
+    let row_len = window.in_w * channels;
+    let input = input.get(needed.start * row_len..needed.end * row_len);
+    (window, 0..window.out_h, input.unwrap_or(&[]))
+}
+
 /// Pools rows `rows` of an int8 map, each of whose rows `compute` gives once; `output` is just these rows of the pool.
 ///
 /// Every row raises the outputs that read it, so none is kept: less code than [`in_bands`], for microcontrollers. `band`
@@ -115,7 +129,7 @@ mod tests {
                 for rows in [0..window.out_h, 1.min(window.out_h - 1)..window.out_h] {
                     let (needed, mut computed) = (alone(&window, &rows).1, Vec::new());
                     let (one, _) = alone(&window, &(0..at_once.min(window.out_h)));
-                    let room = ((at_once - 1) * window.stride_h + one.span().0).min(in_h);
+                    let room = one.rows_read(at_once).min(in_h);
                     let mut band = vec![0; 6 * room];
                     let mut pooled = Vec::new();
                     in_bands(

@@ -1,5 +1,7 @@
 //! `conv2d_max_pool2d_s8`, `depthwise_conv2d_max_pool2d_s8`.
 
+#[cfg(feature = "cmsis-nn")]
+use super::bands::alone_with_input;
 #[cfg(netkit_micro)]
 use super::bands::as_computed;
 use super::bands::in_bands;
@@ -87,12 +89,10 @@ impl Kernels {
             let compute = |rows, map: &mut [i8]| {
                 // The library takes whole convolutions only.
                 #[cfg(feature = "cmsis-nn")]
-                let (conv, rows, input) = {
-                    let (window, needed) = super::bands::alone(&conv.window, &rows);
-                    let row_len = window.in_w * conv.in_channels;
-                    let input = input.get(needed.start * row_len..needed.end * row_len);
-                    (Conv2d { window, ..conv }, 0..window.out_h, input.unwrap_or(&[]))
-                };
+                let (window, rows, input) =
+                    alone_with_input(&conv.window, &rows, input, conv.in_channels);
+                #[cfg(feature = "cmsis-nn")]
+                let conv = Conv2d { window, ..conv };
                 let call = Conv2dS8 {
                     conv,
                     input,
@@ -159,12 +159,10 @@ impl Kernels {
             let band = bytemuck::cast_slice_mut(band);
             let compute = |rows, map: &mut [i8]| {
                 #[cfg(feature = "cmsis-nn")]
-                let (conv, rows, input) = {
-                    let (window, needed) = super::bands::alone(&conv.window, &rows);
-                    let row_len = window.in_w * conv.channels;
-                    let input = input.get(needed.start * row_len..needed.end * row_len);
-                    (DepthwiseConv2d { window, ..conv }, 0..window.out_h, input.unwrap_or(&[]))
-                };
+                let (window, rows, input) =
+                    alone_with_input(&conv.window, &rows, input, conv.channels);
+                #[cfg(feature = "cmsis-nn")]
+                let conv = DepthwiseConv2d { window, ..conv };
                 let call = DepthwiseConv2dS8 {
                     conv,
                     input,

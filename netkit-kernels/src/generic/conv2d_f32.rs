@@ -10,9 +10,7 @@ use crate::arch::tile_f32::{
 use crate::arch::transpose::PackPanelF32;
 use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
-use crate::workspace::{
-    Conv2dPlan, DEPTH_BLOCK, PANELS_AT_ONCE, conv2d_panels_len, conv2d_plan, input_rows, span,
-};
+use crate::workspace::{Conv2dPlan, DEPTH_BLOCK, PANELS_AT_ONCE, conv2d_panels_len, conv2d_plan};
 use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d};
 use netkit_core::pack::PANEL;
@@ -103,7 +101,7 @@ impl Kernel for Conv2dF32<'_> {
                     for column in read_in_place.into_iter().flat_map(|it| it.columns(w.out_w)) {
                         copy_strip(&self.conv, self.input, row..end, column, padded);
                         let start = column * self.conv.out_channels;
-                        let row_pitch = span(w.kernel_w, w.dilation_w) * self.conv.in_channels;
+                        let row_pitch = w.span().1 * self.conv.in_channels;
                         let output = self.output.get_mut(here.clone()).unwrap_or(&mut []);
                         let mut strip = Block {
                             conv: &self.conv,
@@ -148,7 +146,7 @@ fn copy_padded(
 ) {
     let w = &conv.window;
     let first = rows.start * w.stride_h;
-    let count = input_rows(conv, rows.len());
+    let count = w.rows_read(rows.len());
     let in_len = w.in_w * conv.in_channels;
     let left = (w.pad_left * conv.in_channels).min(plan.row_pitch);
     let copied = in_len.min(plan.row_pitch - left);
@@ -175,12 +173,12 @@ fn copy_padded(
 #[inline(always)]
 fn copy_strip(conv: &Conv2d, input: &[f32], rows: Range<usize>, column: usize, strip: &mut [f32]) {
     let (w, channels) = (&conv.window, conv.in_channels);
-    let columns = span(w.kernel_w, w.dilation_w);
+    let columns = w.span().1;
     let left = w.pad_left.saturating_sub(column * w.stride_w).min(columns);
     let first = (column * w.stride_w).saturating_sub(w.pad_left);
     let copied = (columns - left).min(w.in_w.saturating_sub(first));
     let first_row = (rows.start * w.stride_h).saturating_sub(w.pad_top);
-    let count = input_rows(conv, rows.len());
+    let count = w.rows_read(rows.len());
     for (i, to) in strip.chunks_exact_mut((columns * channels).max(1)).take(count).enumerate() {
         let start = ((first_row + i) * w.in_w + first) * channels;
         let source = input.get(start..start + copied * channels);
@@ -214,7 +212,7 @@ impl InPlace {
     #[inline(always)]
     fn of(conv: &Conv2d) -> Option<Self> {
         let w = &conv.window;
-        let columns = span(w.kernel_w, w.dilation_w);
+        let (height, columns) = w.span();
         let left = w.pad_left.div_ceil(w.stride_w.max(1)).min(w.out_w);
         // Windows from the left that do not reach over the right side.
         let inside = (w.in_w + w.pad_left).checked_sub(columns)? / w.stride_w.max(1) + 1;
@@ -223,14 +221,14 @@ impl InPlace {
         let macs = again.checked_mul(w.taps())?.checked_mul(conv.out_channels)?;
         let floats = w.stride_h.checked_mul(w.stride_w)?.checked_mul(w.out_w)?;
         // Beside the map is a neighbouring row, not the one behind that.
-        let reach = w.out_w.saturating_sub(1).checked_mul(w.stride_w)?.checked_add(columns)?;
+        let reach = w.columns_read(w.out_w);
         let beside = w.pad_left.max(reach.saturating_sub(w.in_w + w.pad_left));
         if beside > w.in_w || macs > floats.checked_mul(Self::MACS_A_FLOAT)? {
             return None;
         }
         // Where a row reads the one before its first or behind its last, that must be there too.
         let first = w.pad_top + usize::from(left > 0);
-        let height = span(w.kernel_h, w.dilation_h) + usize::from(right < w.out_w);
+        let height = height + usize::from(right < w.out_w);
         let end = (w.in_h + w.pad_top).checked_sub(height)? / w.stride_h.max(1) + 1;
         let rows = first.div_ceil(w.stride_h.max(1))..end.min(w.out_h);
         (!rows.is_empty()).then_some(Self { rows, left, right })

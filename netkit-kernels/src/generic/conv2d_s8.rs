@@ -9,7 +9,7 @@ use crate::arch::tile_s8::GroupRuns;
 use crate::arch::transpose::PackPanelS8;
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::{KernelS8, SimdS8, offset_input};
-use crate::workspace_s8::{Conv2dPlanS8, PANELS_AT_ONCE, conv2d_plan_s8, input_rows};
+use crate::workspace_s8::{Conv2dPlanS8, PANELS_AT_ONCE, conv2d_plan_s8};
 use core::ops::Range;
 use netkit_core::op::{Conv2d, Dense};
 use netkit_core::pack::{PANEL, Runs};
@@ -162,7 +162,7 @@ pub(super) fn copy_rows<S: SimdS8>(
 ) {
     let w = &conv.window;
     let first = rows.start * w.stride_h;
-    let count = input_rows(w, rows.len());
+    let count = w.rows_read(rows.len());
     let in_len = w.in_w * conv.in_channels;
     let left = (w.pad_left * conv.in_channels).min(plan.row_pitch);
     let copied = in_len.min(plan.row_pitch - left);

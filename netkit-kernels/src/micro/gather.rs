@@ -20,15 +20,11 @@ pub(super) struct Gather<'a> {
 #[cfg(any(test, not(netkit_mve)))]
 pub(super) const fn has_borders(conv: &Conv2d) -> bool {
     let w = &conv.window;
-    const fn last(outputs: usize, stride: usize, kernel: usize, dilation: usize) -> usize {
-        let taps = kernel.saturating_sub(1).saturating_mul(dilation);
-        outputs.saturating_sub(1).saturating_mul(stride).saturating_add(taps)
-    }
     w.pad_top > 0
         || w.pad_left > 0
         || w.dilation_w != 1
-        || last(w.out_h, w.stride_h, w.kernel_h, w.dilation_h) >= w.in_h
-        || last(w.out_w, w.stride_w, w.kernel_w, 1) >= w.in_w
+        || w.rows_read(w.out_h) > w.in_h
+        || w.columns_read(w.out_w) > w.in_w
 }
 
 impl<'a> Gather<'a> {
@@ -38,7 +34,7 @@ impl<'a> Gather<'a> {
             conv,
             input,
             zero_point: zero_point as i8,
-            height: w.kernel_h.saturating_sub(1) * w.dilation_h + 1,
+            height: w.span().0,
             row_len: w.kernel_w * conv.in_channels,
             row_step: w.dilation_h * w.in_w * conv.in_channels,
         }
