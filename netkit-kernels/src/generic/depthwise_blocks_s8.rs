@@ -9,8 +9,6 @@ use super::block_s8::{Aligned, starts};
 use super::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::arch::blocks_s8::{BlockRows, BlockRowsOf, BlocksS8, ColumnsOf, Pieces, block_len};
 use crate::arch::store_s8::{ANY, Channels, MODERATE, POSITIVE};
-use crate::arch::transpose::PackDepthwisePanelS8;
-use crate::filter_s8::FilterS8;
 use crate::simd_s8::offset_input;
 use crate::workspace_s8::{BlocksPlanS8, LANE, MOST_GROUPS, blocks_fit, blocks_plan_s8};
 use core::ops::Range;
@@ -54,7 +52,6 @@ impl DepthwiseConv2dS8<'_> {
         interleaved.fill(offset_input::<S>(self.input_zero_point as i8));
 
         let mut start = Aligned([0; 4 * PANEL]);
-        let packing = bytemuck::cast_slice_mut(packing);
         self.prepare(simd, channels.clone(), packing, weights, &mut start.0);
         let mut multipliers = [Multiplier { multiplier: 0, shift: -1 }; 4 * PANEL];
         let here = self.multipliers.get(channels.clone()).unwrap_or(&[]);
@@ -182,31 +179,14 @@ impl DepthwiseConv2dS8<'_> {
         &self,
         simd: S,
         channels: Range<usize>,
-        packing: &mut [i8],
+        packing: &mut [u8],
         weights: &mut [i8],
         start: &mut [i32; 4 * PANEL],
     ) {
         let w = &self.conv.window;
         let panel_len = RowGroups::of(&self.conv).panel_len(w.kernel_w);
         let width = channels.len();
-        let panels = match self.filter {
-            #[cfg(not(netkit_micro))]
-            FilterS8::Packed(packed) => {
-                packed.get(channels.start / PANEL * panel_len..).unwrap_or(&[])
-            }
-            FilterS8::File(filter) => {
-                let to = packing.chunks_exact_mut(panel_len);
-                for (first, panel) in channels.clone().step_by(PANEL).zip(to) {
-                    simd.call(PackDepthwisePanelS8 {
-                        conv: &self.conv,
-                        channels: first..self.conv.channels * self.conv.multiplier,
-                        weights: filter,
-                        panel,
-                    });
-                }
-                &*packing
-            }
-        };
+        let panels = self.panels(simd, channels.clone(), packing);
         let bias = self.bias.get(channels).unwrap_or(&[]);
         let mut natural = [0; 4 * PANEL];
         starts::<S>(panels, panel_len, self.input_zero_point, bias, 0, &mut natural);

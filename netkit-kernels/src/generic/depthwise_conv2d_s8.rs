@@ -58,39 +58,57 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
     }
 }
 
+impl<'a> DepthwiseConv2dS8<'a> {
+    /// The panels of `channels`, the first of which is a multiple of 16, packed into `room` where they are not beforehand.
+    #[inline(always)]
+    pub(super) fn panels<'p, S: SimdS8>(
+        &self,
+        simd: S,
+        channels: Range<usize>,
+        room: &'p mut [u8],
+    ) -> &'p [i8]
+    where
+        'a: 'p,
+    {
+        let panel_len = RowGroups::of(&self.conv).panel_len(self.conv.window.kernel_w);
+        match self.filter {
+            #[cfg(not(netkit_micro))]
+            FilterS8::Packed(packed) => {
+                packed.get(channels.start / PANEL * panel_len..).unwrap_or(&[])
+            }
+            FilterS8::File(weights) => {
+                let panels: &mut [i8] = bytemuck::cast_slice_mut(room);
+                let to = panels.chunks_exact_mut(panel_len);
+                for (first, panel) in channels.step_by(PANEL).zip(to) {
+                    simd.call(PackDepthwisePanelS8 {
+                        conv: &self.conv,
+                        channels: first..self.conv.channels * self.conv.multiplier,
+                        weights,
+                        panel,
+                    });
+                }
+                panels
+            }
+        }
+    }
+}
+
 impl DepthwiseConv2dS8<'_> {
     /// The convolution by dot products of four.
     #[inline(always)]
     pub(crate) fn by_fours<S: SimdS8>(mut self, simd: S) {
         let plan = depthwise_plan_s8(&self.conv);
         let groups = RowGroups::of(&self.conv);
-        let panel_len = groups.panel_len(self.conv.window.kernel_w);
         let scratch = core::mem::take(&mut self.scratch);
         let (rows, scratch) = scratch.split_at_mut((4 * plan.row_len).min(scratch.len()));
         let rows: &mut [i8] = bytemuck::cast_slice_mut(rows);
         let split = (groups.groups * plan.group_len * S::INPUT_BYTES).min(scratch.len());
         let (interleaved, panels) = scratch.split_at_mut(split);
-        let panels: &mut [i8] = bytemuck::cast_slice_mut(panels);
 
         let channels = self.conv.channels * self.conv.multiplier;
         for first in (0..channels).step_by(plan.channels.max(1)) {
             let block = first..(first + plan.channels).min(channels);
-            let weights = match self.filter {
-                #[cfg(not(netkit_micro))]
-                FilterS8::Packed(packed) => packed.get(first / PANEL * panel_len..).unwrap_or(&[]),
-                FilterS8::File(weights) => {
-                    let to = panels.chunks_exact_mut(panel_len);
-                    for (first, panel) in block.clone().step_by(PANEL).zip(to) {
-                        simd.call(PackDepthwisePanelS8 {
-                            conv: &self.conv,
-                            channels: first..channels,
-                            weights,
-                            panel,
-                        });
-                    }
-                    &*panels
-                }
-            };
+            let weights = self.panels(simd, block.clone(), panels);
             let mut row = self.rows.start;
             while row < self.rows.end {
                 let end = (row + groups.phases).min(self.rows.end);

@@ -8,8 +8,6 @@ use crate::arch::pairs_s8::{
     PAIR_BYTES, PairRows, PairSumsOf, PairTile, PairWeights, PairsS8, Pixels, ROW_STEP, RowSumsOf,
 };
 use crate::arch::store_s8::{Channels, StoreS8};
-use crate::arch::transpose::PackDepthwisePanelS8;
-use crate::filter_s8::FilterS8;
 use crate::simd_s8::offset_input;
 use crate::workspace_s8::{PairsPlanS8, pairs_plan_s8};
 use core::ops::Range;
@@ -79,24 +77,7 @@ impl DepthwiseConv2dS8<'_> {
         let (pairs, rest) = rest.split_at_mut(plan.pairs_len.min(rest.len()));
 
         let lane = channels.start % PANEL;
-        let first = channels.start - lane;
-        let panels = match self.filter {
-            #[cfg(not(netkit_micro))]
-            FilterS8::Packed(packed) => packed.get(first / PANEL * panel_len..).unwrap_or(&[]),
-            FilterS8::File(weights) => {
-                let panels: &mut [i8] = bytemuck::cast_slice_mut(rest);
-                let to = panels.chunks_exact_mut(panel_len);
-                for (first, panel) in (first..channels.end).step_by(PANEL).zip(to) {
-                    simd.call(PackDepthwisePanelS8 {
-                        conv: &self.conv,
-                        channels: first..self.conv.channels,
-                        weights,
-                        panel,
-                    });
-                }
-                &*panels
-            }
-        };
+        let panels = self.panels(simd, channels.start - lane..channels.end, rest);
         let vector_len = w.kernel_w * plan.pairs * S::LANES * PAIR_BYTES;
         let vectors = weights.chunks_exact_mut(vector_len.max(1)).take(plan.phases * V);
         for (i, to) in vectors.enumerate() {
