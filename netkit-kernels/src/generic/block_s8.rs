@@ -4,9 +4,12 @@
 use crate::arch::short_s8::ShortOutputsOf;
 use crate::arch::store_s8::{Channels, StoreS8};
 use crate::arch::tile_s8::{GroupRuns, OutputsOf, SumsOf, TileS8};
+use crate::arch::transpose::PackPanelS8;
+use crate::filter_s8::FilterS8;
 use crate::simd_s8::SimdS8;
+use crate::workspace_s8::PANELS_AT_ONCE;
 use core::ops::Range;
-use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
+use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL, Runs};
 use netkit_core::quant::{Multiplier, OutputStage};
 
 /// Sums that wait to be stored: those of four of the largest tiles of any instruction set.
@@ -36,7 +39,7 @@ pub(crate) struct PixelGrid {
 impl PixelGrid {
     /// As one row, if the last pixel of each row is a step away from the first of the next.
     #[inline(always)]
-    fn joined(self) -> Self {
+    pub(super) fn joined(self) -> Self {
         if self.columns.checked_mul(self.column_step) == Some(self.row_step) {
             Self { rows: 1, columns: self.rows * self.columns, ..self }
         } else {
@@ -53,6 +56,10 @@ pub(crate) struct BlockS8<'a> {
     pub(crate) runs: GroupRuns,
     pub(crate) grid: PixelGrid,
     pub(crate) input_zero_point: i32,
+    /// Of all channels.
+    pub(crate) bias: &'a [i32],
+    /// Of all channels.
+    pub(crate) multipliers: &'a [Multiplier],
     pub(crate) stage: OutputStage,
     /// `[pixels][pitch]`
     pub(crate) output: &'a mut [i8],
@@ -60,23 +67,32 @@ pub(crate) struct BlockS8<'a> {
     pub(crate) pitch: usize,
 }
 
-impl BlockS8<'_> {
-    /// Computes `channels` of all pixels. `panels` starts with the panel of the first, a multiple of
-    /// 16; `bias` and `multipliers` are those of all channels.
-    #[inline(always)]
-    pub(crate) fn compute<S: SimdS8>(
+/// What is computed some channels at a time, from the panels of their weights.
+pub(super) trait ByPanels {
+    /// Pixels whose sums wait to be stored, if there is room for them.
+    fn pixels<S: SimdS8>(&self) -> usize;
+
+    /// Bytes from one panel to the next.
+    fn panel_stride(&self) -> usize;
+
+    /// How many vectors of channels a tile has where `left` are left: 1, 2 or 4.
+    fn vectors<S: SimdS8>(&self, left: usize) -> usize;
+
+    /// All pixels, `V` vectors of channels; `panels` starts with the panel of the first.
+    fn tiles<S: SimdS8, const V: usize>(
         &mut self,
         simd: S,
         panels: &[i8],
-        bias: &[i32],
-        multipliers: &[Multiplier],
         channels: Range<usize>,
-    ) {
-        self.grid = self.grid.joined();
-        let first = channels.start;
+        sums: &mut [i32],
+    );
+
+    /// Computes `channels` of all pixels. `panels` starts with the panel of the first, a multiple of 16.
+    #[inline(always)]
+    fn compute<S: SimdS8>(&mut self, simd: S, panels: &[i8], channels: Range<usize>) {
         // Once, and no more than is used: filling it takes as long as a tile.
         let (mut few, mut many);
-        let sums: &mut [i32] = if self.grid.rows.saturating_mul(self.grid.columns) <= FEW_PIXELS {
+        let sums: &mut [i32] = if self.pixels::<S>() <= FEW_PIXELS {
             few = Aligned([0; FEW_PIXELS * 4 * PANEL]);
             &mut few.0
         } else {
@@ -86,33 +102,49 @@ impl BlockS8<'_> {
         let mut channel = channels.start;
         while channel < channels.end {
             let vectors = self.vectors::<S>((channels.end - channel).div_ceil(S::LANES));
-            let end = (channel + vectors * S::LANES).min(channels.end);
-            let here = channel..end;
-            let panel = (channel - first) / PANEL * self.runs.panel_stride();
+            let here = channel..(channel + vectors * S::LANES).min(channels.end);
+            let panel = (channel - channels.start) / PANEL * self.panel_stride();
             let panels = panels.get(panel..).unwrap_or(&[]);
+            channel = here.end;
             match vectors {
-                4 => self.tiles::<S, 4>(simd, panels, bias, multipliers, here, sums),
-                2 => self.tiles::<S, 2>(simd, panels, bias, multipliers, here, sums),
-                _ => self.tiles::<S, 1>(simd, panels, bias, multipliers, here, sums),
+                4 => self.tiles::<S, 4>(simd, panels, here, sums),
+                2 => self.tiles::<S, 2>(simd, panels, here, sums),
+                _ => self.tiles::<S, 1>(simd, panels, here, sums),
             }
-            channel = end;
         }
     }
 
-    /// How many vectors of channels a tile has where `left` are left.
+    /// Computes all channels, from panels or from weights in file order: of these a few panels are
+    /// packed into `room`, used for all pixels, and overwritten by the next.
     #[inline(always)]
-    pub(super) fn vectors<S: SimdS8>(&self, left: usize) -> usize {
-        let [one, two, four] = S::TILE_PIXELS;
-        match left {
-            0 | 1 => 1,
-            // Wide tiles for short rows: as many independent sums, fewer tiles.
-            4.. if self.grid.columns <= four => 4,
-            // Two vectors for more sums in registers, or for a row that one cannot fill them with.
-            _ if 2 * two > one || (two > 0 && self.grid.columns <= two) => 2,
-            _ => 1,
+    fn filter<S: SimdS8>(
+        &mut self,
+        simd: S,
+        runs: Runs,
+        filter: FilterS8<'_>,
+        room: &mut [u8],
+        channels: usize,
+    ) {
+        match filter {
+            #[cfg(not(netkit_micro))]
+            FilterS8::Packed(panels) => self.compute(simd, panels, 0..channels),
+            FilterS8::File(weights) => {
+                let panels: &mut [i8] = bytemuck::cast_slice_mut(room);
+                let at_once = PANELS_AT_ONCE * PANEL;
+                for first in (0..channels).step_by(at_once) {
+                    let here = first..(first + at_once).min(channels);
+                    let to = panels.chunks_exact_mut(runs.panel_len());
+                    for (first, panel) in here.clone().step_by(PANEL).zip(to) {
+                        simd.call(PackPanelS8 { runs, channels: first..channels, weights, panel });
+                    }
+                    self.compute(simd, panels, here);
+                }
+            }
         }
     }
+}
 
+impl BlockS8<'_> {
     /// Whether there are so few taps that whole rows are computed at once.
     #[inline(always)]
     pub(super) fn is_short<S: SimdS8, const V: usize>(&self) -> bool {
@@ -130,31 +162,58 @@ impl BlockS8<'_> {
         largest.max(1)
     }
 
-    /// All pixels, `V` vectors of channels.
+    /// What the sums of `channels` start from, and what becomes of them.
+    #[inline(always)]
+    pub(super) fn ends<S: SimdS8, const V: usize>(
+        &self,
+        simd: S,
+        panels: &[i8],
+        channels: &Range<usize>,
+        start: &mut [i32],
+    ) -> Channels<S, V> {
+        let lane = channels.start % PANEL;
+        let bias = self.bias.get(channels.clone()).unwrap_or(&[]);
+        starts::<S>(panels, self.runs.panel_stride(), self.input_zero_point, bias, lane, start);
+        let multipliers = self.multipliers.get(channels.clone()).unwrap_or(&[]);
+        Channels::new(simd, multipliers, start, self.runs.taps(), self.stage)
+    }
+}
+
+impl ByPanels for BlockS8<'_> {
+    #[inline(always)]
+    fn pixels<S: SimdS8>(&self) -> usize {
+        self.grid.rows.saturating_mul(self.grid.columns)
+    }
+
+    #[inline(always)]
+    fn panel_stride(&self) -> usize {
+        self.runs.panel_stride()
+    }
+
+    #[inline(always)]
+    fn vectors<S: SimdS8>(&self, left: usize) -> usize {
+        let [one, two, four] = S::TILE_PIXELS;
+        match left {
+            0 | 1 => 1,
+            // Wide tiles for short rows: as many independent sums, fewer tiles.
+            4.. if self.grid.columns <= four => 4,
+            // Two vectors for more sums in registers, or for a row that one cannot fill them with.
+            _ if 2 * two > one || (two > 0 && self.grid.columns <= two) => 2,
+            _ => 1,
+        }
+    }
+
     #[inline(always)]
     fn tiles<S: SimdS8, const V: usize>(
         &mut self,
         simd: S,
         panels: &[i8],
-        bias: &[i32],
-        multipliers: &[Multiplier],
         channels: Range<usize>,
         sums: &mut [i32],
     ) {
         let lane = channels.start % PANEL;
         let mut start = Aligned([0; 4 * PANEL]);
-        let bias = bias.get(channels.clone()).unwrap_or(&[]);
-        starts::<S>(
-            panels,
-            self.runs.panel_stride(),
-            self.input_zero_point,
-            bias,
-            lane,
-            &mut start.0,
-        );
-        let multipliers = multipliers.get(channels.clone()).unwrap_or(&[]);
-        let taps = self.runs.taps();
-        let finish = Channels::<S, V>::new(simd, multipliers, &start.0, taps, self.stage);
+        let finish = self.ends::<S, V>(simd, panels, &channels, &mut start.0);
         let short = self.is_short::<S, V>();
         let largest = self.largest_tile::<S, V>();
         let width = V * S::LANES;

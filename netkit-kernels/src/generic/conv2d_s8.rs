@@ -1,18 +1,18 @@
 //! Int8 convolution as a matrix product: the tiles read the map from a copy in which every byte is
 //! unsigned and padding stands around the rows, without `im2col`.
 
-use super::block_s8::{BlockS8, PixelGrid};
+use super::block_s8::{BlockS8, ByPanels, PixelGrid};
 use super::dense_s8::DenseS8;
 #[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
 use crate::arch::tile_s8::GroupRuns;
-use crate::arch::transpose::PackPanelS8;
 use crate::filter_s8::FilterS8;
 use crate::simd_s8::{KernelS8, SimdS8, offset_input};
-use crate::workspace_s8::{Conv2dPlanS8, PANELS_AT_ONCE, conv2d_plan_s8};
+use crate::workspace_s8::{Conv2dPlanS8, conv2d_plan_s8};
+use core::marker::PhantomData;
 use core::ops::Range;
 use netkit_core::op::{Conv2d, Dense};
-use netkit_core::pack::{PANEL, Runs};
+use netkit_core::pack::Runs;
 use netkit_core::quant::{Multiplier, OutputStage};
 
 /// Output rows `rows` of a convolution.
@@ -70,57 +70,94 @@ impl KernelS8 for Conv2dS8<'_> {
             return layer.run(simd);
         }
         let plan = conv2d_plan_s8(&self.conv, S::INPUT_BYTES, self.filter.form());
-        let Conv2d { window: w, in_channels, out_channels } = self.conv;
+        let Conv2d { window: w, out_channels, .. } = self.conv;
         let row_len = w.out_w * out_channels;
-        let split = (plan.block_len * S::INPUT_BYTES).min(self.scratch.len());
-        let (bytes, panels) = self.scratch.split_at_mut(split);
-        let packed_runs = Runs::of_conv2d(&self.conv);
+        let blocks = Blocks::<S>::of(&self.conv, plan, self.input, self.input_zero_point);
+        let (bytes, panels) = self.scratch.split_at_mut(blocks.len().min(self.scratch.len()));
+        let mut output = self.output;
+        let mut row = self.rows.start;
+        while row < self.rows.end {
+            let end = (row + plan.block_rows).min(self.rows.end);
+            let here = ((end - row) * row_len).min(output.len());
+            let (now, rest) = output.split_at_mut(here);
+            output = rest;
+            let mut block = BlockS8 {
+                input: blocks.copied(row..end, bytes),
+                runs: blocks.runs,
+                grid: blocks.grid(end - row, w.out_w).joined(),
+                input_zero_point: self.input_zero_point,
+                bias: self.bias,
+                multipliers: self.multipliers,
+                stage: self.stage,
+                output: now,
+                pitch: out_channels,
+            };
+            block.filter(simd, blocks.packed_runs, self.filter, panels, out_channels);
+            row = end;
+        }
+    }
+}
+
+/// The input of a convolution as tiles read it: copied a block of rows at a time.
+pub(super) struct Blocks<'a, S> {
+    conv: &'a Conv2d,
+    plan: Conv2dPlanS8,
+    input: &'a [i8],
+    zero_point: i32,
+    pub(super) packed_runs: Runs,
+    pub(super) runs: GroupRuns,
+    simd: PhantomData<S>,
+}
+
+impl<'a, S: SimdS8> Blocks<'a, S> {
+    #[inline(always)]
+    pub(super) fn of(
+        conv: &'a Conv2d,
+        plan: Conv2dPlanS8,
+        input: &'a [i8],
+        zero_point: i32,
+    ) -> Self {
+        let w = &conv.window;
+        let packed_runs = Runs::of_conv2d(conv);
         let dilated = packed_runs.count != w.kernel_h;
         let runs = GroupRuns {
             rows: w.kernel_h,
             row_pitch: plan.row_pitch * w.dilation_h * S::INPUT_BYTES,
             columns: if dilated { w.kernel_w } else { 1 },
-            column_pitch: w.dilation_w * in_channels * S::INPUT_BYTES,
+            column_pitch: w.dilation_w * conv.in_channels * S::INPUT_BYTES,
             groups: packed_runs.groups(),
         };
-        let steps = if plan.gathered { (1, 1) } else { (w.stride_h, w.stride_w) };
-        let mut output = self.output;
-        let mut row = self.rows.start;
-        while row < self.rows.end {
-            let end = (row + plan.block_rows).min(self.rows.end);
-            let rows = row..end;
-            if plan.gathered {
-                gather::<S>(&self.conv, &plan, self.input, self.input_zero_point, rows, bytes);
-            } else {
-                copy_rows::<S>(&self.conv, &plan, self.input, self.input_zero_point, rows, bytes);
-            }
-            let here = ((end - row) * row_len).min(output.len());
-            let (now, rest) = output.split_at_mut(here);
-            output = rest;
-            let mut block = BlockS8 {
-                input: bytes,
-                runs,
-                grid: PixelGrid {
-                    rows: end - row,
-                    columns: w.out_w,
-                    row_step: steps.0 * plan.row_pitch * S::INPUT_BYTES,
-                    column_step: steps.1 * in_channels * S::INPUT_BYTES,
-                },
-                input_zero_point: self.input_zero_point,
-                stage: self.stage,
-                output: now,
-                pitch: out_channels,
-            };
-            block.filter(
-                simd,
-                packed_runs,
-                self.filter,
-                panels,
-                self.bias,
-                self.multipliers,
-                out_channels,
-            );
-            row = end;
+        Self { conv, plan, input, zero_point, packed_runs, runs, simd: PhantomData }
+    }
+
+    /// Bytes of a block.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.plan.block_len * S::INPUT_BYTES
+    }
+
+    /// What output rows `rows` read, copied into `to`.
+    #[inline(always)]
+    pub(super) fn copied<'t>(&self, rows: Range<usize>, to: &'t mut [u8]) -> &'t [u8] {
+        let Self { conv, plan, input, zero_point, .. } = self;
+        if plan.gathered {
+            gather::<S>(conv, plan, input, *zero_point, rows, to);
+        } else {
+            copy_rows::<S>(conv, plan, input, *zero_point, rows, to);
+        }
+        to
+    }
+
+    /// Where the pixels of so many rows and columns of output lie in a block.
+    #[inline(always)]
+    pub(super) fn grid(&self, rows: usize, columns: usize) -> PixelGrid {
+        let w = &self.conv.window;
+        let steps = if self.plan.gathered { (1, 1) } else { (w.stride_h, w.stride_w) };
+        PixelGrid {
+            rows,
+            columns,
+            row_step: steps.0 * self.plan.row_pitch * S::INPUT_BYTES,
+            column_step: steps.1 * self.conv.in_channels * S::INPUT_BYTES,
         }
     }
 }
@@ -152,7 +189,7 @@ fn pad<S: SimdS8>(zero_point: i32, to: &mut [u8]) {
 
 /// The input rows that output rows `rows` read, with the padding they reach into.
 #[inline(always)]
-pub(super) fn copy_rows<S: SimdS8>(
+fn copy_rows<S: SimdS8>(
     conv: &Conv2d,
     plan: &Conv2dPlanS8,
     input: &[i8],
@@ -186,7 +223,7 @@ pub(super) fn copy_rows<S: SimdS8>(
 
 /// The one input pixel of each output pixel of a 1×1 kernel.
 #[inline(always)]
-pub(super) fn gather<S: SimdS8>(
+fn gather<S: SimdS8>(
     conv: &Conv2d,
     plan: &Conv2dPlanS8,
     input: &[i8],
@@ -218,42 +255,6 @@ pub(super) fn gather<S: SimdS8>(
                         Some(pixel) => copy_offset::<S>(pixel, to),
                         None => pad::<S>(zero_point, to),
                     }
-                }
-            }
-        }
-    }
-}
-
-impl BlockS8<'_> {
-    /// Computes all channels, from panels or from weights in file order: of these a few panels are
-    /// packed, used for all pixels, and overwritten by the next.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "what a matrix product reads")]
-    pub(crate) fn filter<S: SimdS8>(
-        &mut self,
-        simd: S,
-        runs: Runs,
-        filter: FilterS8<'_>,
-        panels: &mut [u8],
-        bias: &[i32],
-        multipliers: &[Multiplier],
-        channels: usize,
-    ) {
-        match filter {
-            #[cfg(not(netkit_micro))]
-            FilterS8::Packed(panels) => {
-                self.compute(simd, panels, bias, multipliers, 0..channels);
-            }
-            FilterS8::File(weights) => {
-                let panels: &mut [i8] = bytemuck::cast_slice_mut(panels);
-                let at_once = PANELS_AT_ONCE * PANEL;
-                for first in (0..channels).step_by(at_once) {
-                    let here = first..(first + at_once).min(channels);
-                    let to = panels.chunks_exact_mut(runs.panel_len());
-                    for (first, panel) in here.clone().step_by(PANEL).zip(to) {
-                        simd.call(PackPanelS8 { runs, channels: first..channels, weights, panel });
-                    }
-                    self.compute(simd, panels, bias, multipliers, here);
                 }
             }
         }

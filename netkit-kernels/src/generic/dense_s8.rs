@@ -1,6 +1,6 @@
 //! Int8 dense layers: rows are the pixels of a matrix product.
 
-use super::block_s8::{BlockS8, PixelGrid};
+use super::block_s8::{BlockS8, ByPanels, PixelGrid};
 use super::conv2d_s8::copy_offset;
 #[cfg(not(netkit_micro))]
 use super::direct_s8::DirectS8;
@@ -115,18 +115,12 @@ impl<'a> DenseS8<'a> {
                 column_step: in_features * S::INPUT_BYTES,
             },
             input_zero_point: self.input_zero_point,
+            bias: self.bias,
+            multipliers: self.multipliers,
             stage: self.stage,
             output: self.output,
             pitch: out_features,
         };
-        block.filter(
-            simd,
-            packed_runs,
-            self.filter,
-            panels,
-            self.bias,
-            self.multipliers,
-            out_features,
-        );
+        block.filter(simd, packed_runs, self.filter, panels, out_features);
     }
 }
