@@ -49,12 +49,31 @@ pub(crate) const fn window_is_sane(window: &Window) -> bool {
 
 /// Whether a pool reads the map of a convolution, whose channels are the product of these factors.
 #[inline]
-pub(super) const fn is_pool_of(pool: &Pool2d, conv: &Window, channels: &[usize]) -> bool {
+const fn is_pool_of(pool: &Pool2d, conv: &Window, channels: &[usize]) -> bool {
     let w = &pool.window;
     window_is_sane(w)
         && w.in_h == conv.out_h
         && w.in_w == conv.out_w
         && has(pool.channels, channels)
+}
+
+/// Whether `output_len` elements are rows `rows` of a pool that reads the map of a convolution, as in [`is_pool_of`]; `door` is
+/// who asks.
+#[inline]
+pub(super) fn pools(
+    door: &str,
+    pool: &Pool2d,
+    conv: &Window,
+    channels: &[usize],
+    rows: &Range<usize>,
+    output_len: usize,
+) -> bool {
+    let p = &pool.window;
+    require!(or false, is_pool_of(pool, conv, channels), "{door}: a pool of {pool:?} of {conv:?}");
+    require!(or false, rows_exist(rows, p.out_h), "{door}: rows {rows:?} of {}", p.out_h);
+    let outputs = [rows.len(), p.out_w, pool.channels];
+    require!(or false, has(output_len, &outputs), "{door}: output length");
+    true
 }
 
 /// Scratch as floats; `None` if it is too short or not aligned to a float.

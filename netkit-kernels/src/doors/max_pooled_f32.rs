@@ -1,7 +1,7 @@
 //! `conv2d_max_pool2d_f32`, `depthwise_conv2d_max_pool2d_f32`.
 
 use super::bands::in_bands;
-use super::check::{floats, has, is_pool_of, require, rows_exist};
+use super::check::{floats, pools, require};
 use super::{conv2d_f32, depthwise_conv2d_f32};
 use crate::dispatch::Kernels;
 use crate::filter::Filter;
@@ -35,11 +35,9 @@ impl Kernels {
     ) {
         let Some(form) = conv2d_f32::checked_form(conv, input, filter, bias) else { return };
         let (w, p) = (&conv.window, &pool.window);
-        let fits = is_pool_of(pool, w, &[conv.out_channels]);
-        require!(fits, "conv2d_max_pool2d_f32: a pool of {pool:?} of a convolution of {conv:?}");
-        require!(rows_exist(&rows, p.out_h), "conv2d_max_pool2d_f32: rows {rows:?} of {}", p.out_h);
-        let outputs = [rows.len(), p.out_w, pool.channels];
-        require!(has(output.len(), &outputs), "conv2d_max_pool2d_f32: output length");
+        if !pools("conv2d_max_pool2d_f32", pool, w, &[conv.out_channels], &rows, output.len()) {
+            return;
+        }
         let scratch_bytes = workspace::conv2d_max_pool2d_f32(conv, pool, form);
         let fits = floats(scratch, scratch_bytes).is_some();
         require!(fits, "conv2d_max_pool2d_f32: scratch too short or not aligned");
@@ -128,12 +126,11 @@ impl Kernels {
         let form = depthwise_conv2d_f32::checked_form(conv, input, filter, bias);
         let Some(form) = form else { return };
         let (w, p) = (&conv.window, &pool.window);
-        let fits = is_pool_of(pool, w, &[conv.channels, conv.multiplier]);
-        require!(fits, "depthwise_conv2d_max_pool2d_f32: a pool of {pool:?} of {conv:?}");
-        let exist = rows_exist(&rows, p.out_h);
-        require!(exist, "depthwise_conv2d_max_pool2d_f32: rows {rows:?} of {}", p.out_h);
-        let outputs = [rows.len(), p.out_w, pool.channels];
-        require!(has(output.len(), &outputs), "depthwise_conv2d_max_pool2d_f32: output length");
+        let (door, channels) =
+            ("depthwise_conv2d_max_pool2d_f32", [conv.channels, conv.multiplier]);
+        if !pools(door, pool, w, &channels, &rows, output.len()) {
+            return;
+        }
         let scratch_bytes = workspace::depthwise_conv2d_max_pool2d_f32(conv, pool, form);
         let fits = floats(scratch, scratch_bytes).is_some();
         require!(fits, "depthwise_conv2d_max_pool2d_f32: scratch too short or not aligned");

@@ -5,7 +5,7 @@ use super::bands::alone_with_input;
 #[cfg(netkit_micro)]
 use super::bands::as_computed;
 use super::bands::in_bands;
-use super::check::{has, is_pool_of, require, rows_exist};
+use super::check::{pools, require};
 use super::{conv2d_s8, depthwise_conv2d_s8};
 use crate::dispatch::Kernels;
 use crate::filter_s8::FilterS8;
@@ -46,11 +46,9 @@ impl Kernels {
         let form = conv2d_s8::checked_form(conv, input, filter, bias, multipliers);
         let Some(form) = form else { return };
         let (w, p) = (&conv.window, &pool.window);
-        let fits = is_pool_of(pool, w, &[conv.out_channels]);
-        require!(fits, "conv2d_max_pool2d_s8: a pool of {pool:?} of a convolution of {conv:?}");
-        require!(rows_exist(&rows, p.out_h), "conv2d_max_pool2d_s8: rows {rows:?} of {}", p.out_h);
-        let outputs = [rows.len(), p.out_w, pool.channels];
-        require!(has(output.len(), &outputs), "conv2d_max_pool2d_s8: output length");
+        if !pools("conv2d_max_pool2d_s8", pool, w, &[conv.out_channels], &rows, output.len()) {
+            return;
+        }
         let scratch = scratch.get_mut(..workspace::conv2d_max_pool2d_s8(conv, pool, form));
         require!(scratch.is_some(), "conv2d_max_pool2d_s8: scratch too short");
         let Some(scratch) = scratch else { return };
@@ -139,12 +137,10 @@ impl Kernels {
         let form = depthwise_conv2d_s8::checked_form(conv, input, filter, bias, multipliers);
         let Some(form) = form else { return };
         let (w, p) = (&conv.window, &pool.window);
-        let fits = is_pool_of(pool, w, &[conv.channels, conv.multiplier]);
-        require!(fits, "depthwise_conv2d_max_pool2d_s8: a pool of {pool:?} of {conv:?}");
-        let exist = rows_exist(&rows, p.out_h);
-        require!(exist, "depthwise_conv2d_max_pool2d_s8: rows {rows:?} of {}", p.out_h);
-        let outputs = [rows.len(), p.out_w, pool.channels];
-        require!(has(output.len(), &outputs), "depthwise_conv2d_max_pool2d_s8: output length");
+        let (door, channels) = ("depthwise_conv2d_max_pool2d_s8", [conv.channels, conv.multiplier]);
+        if !pools(door, pool, w, &channels, &rows, output.len()) {
+            return;
+        }
         let bytes = workspace::depthwise_conv2d_max_pool2d_s8(conv, pool, form);
         let scratch = scratch.get_mut(..bytes);
         require!(scratch.is_some(), "depthwise_conv2d_max_pool2d_s8: scratch too short");

@@ -17,15 +17,19 @@ use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL, RowGroups};
 use netkit_core::quant::Multiplier;
 
 impl DepthwiseConv2dS8<'_> {
-    /// Whether [`by_blocks`](Self::by_blocks) knows how.
+    /// The convolution, in blocks where it can be, by fours otherwise.
     #[inline(always)]
-    pub(crate) fn has_blocks(&self) -> bool {
-        blocks_fit(&self.conv)
+    pub(crate) fn by_dots<S: BlocksS8>(self, simd: S) {
+        if blocks_fit(&self.conv) {
+            self.by_blocks(simd);
+        } else {
+            self.by_fours(simd);
+        }
     }
 
-    /// The convolution, if it [`has_blocks`](Self::has_blocks).
+    /// The convolution, if [blocks fit](blocks_fit).
     #[inline(always)]
-    pub(crate) fn by_blocks<S: BlocksS8>(mut self, simd: S) {
+    fn by_blocks<S: BlocksS8>(mut self, simd: S) {
         let mut first = 0;
         while first < self.conv.channels {
             let mut width = block_len::<S>();

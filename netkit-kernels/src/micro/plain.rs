@@ -1,9 +1,11 @@
 //! Passes in plain Rust: `CHANNELS` of a convolution at a time, around inner loops that may be a processor's own.
 
+use super::finish::Finish;
 use super::{Passes, conv2d_s8, dense_s8, depthwise_conv2d_s8};
 use core::array::from_fn;
 use core::marker::PhantomData;
 use core::ptr;
+use netkit_core::quant::Multiplier;
 
 /// Where halves lie that were widened four at a time.
 const PLACES: [usize; 4] = [0, 2, 1, 3];
@@ -96,13 +98,8 @@ impl<const CHANNELS: usize, L: Loops<CHANNELS>> Passes for Plain<CHANNELS, L> {
             let mut sums: [i32; BLOCK] = unsafe { ptr::read(pass.bias.cast()) };
             // SAFETY: the caller says that the rows and the inputs are there.
             unsafe { L::dense(rows, pass.input, offset, pass.taps, &mut sums) };
-            for (c, sum) in sums.into_iter().enumerate() {
-                // SAFETY: the caller says that as many multipliers as a block has are there.
-                let multiplier = unsafe { pass.multipliers.wrapping_add(c).read() };
-                let value = pass.finish.apply(sum, multiplier);
-                // SAFETY: the caller says that as many outputs are there.
-                unsafe { pass.output.wrapping_add(c).write(value) };
-            }
+            // SAFETY: the caller says that as many multipliers and outputs as a block has are there.
+            unsafe { store(sums, &pass.finish, pass.multipliers, pass.output) };
             pass.weights = pass.weights.wrapping_add(BLOCK * pass.taps);
             pass.bias = pass.bias.wrapping_add(BLOCK);
             pass.multipliers = pass.multipliers.wrapping_add(BLOCK);
@@ -121,19 +118,35 @@ impl<const CHANNELS: usize, L: Loops<CHANNELS>> Passes for Plain<CHANNELS, L> {
                 // SAFETY: the caller says that inputs and weights are there at each tap inside.
                 unsafe { L::depthwise_conv2d(pass, weights, &mut sums) };
             }
-            for (c, sum) in sums.into_iter().enumerate() {
-                // SAFETY: the caller says that as many multipliers as a block has are there.
-                let multiplier = unsafe { pass.multipliers.wrapping_add(c).read() };
-                let value = pass.finish.apply(sum, multiplier);
-                // SAFETY: the caller says that as many outputs are there.
-                unsafe { pass.output.wrapping_add(c).write(value) };
-            }
+            // SAFETY: the caller says that as many multipliers and outputs as a block has are there.
+            unsafe { store(sums, &pass.finish, pass.multipliers, pass.output) };
             pass.input = pass.input.wrapping_add(BLOCK);
             pass.weights = pass.weights.wrapping_byte_add(pass.block_step);
             pass.bias = pass.bias.wrapping_add(BLOCK);
             pass.multipliers = pass.multipliers.wrapping_add(BLOCK);
             pass.output = pass.output.wrapping_add(BLOCK);
         }
+    }
+}
+
+/// Stores the outputs that become of sums.
+///
+/// # Safety
+///
+/// As many multipliers and outputs are there.
+#[inline(always)]
+unsafe fn store<const N: usize>(
+    sums: [i32; N],
+    finish: &Finish,
+    multipliers: *const Multiplier,
+    output: *mut i8,
+) {
+    for (c, sum) in sums.into_iter().enumerate() {
+        // SAFETY: the caller says that as many multipliers are there.
+        let multiplier = unsafe { multipliers.wrapping_add(c).read() };
+        let value = finish.apply(sum, multiplier);
+        // SAFETY: the caller says that as many outputs are there.
+        unsafe { output.wrapping_add(c).write(value) };
     }
 }
 

@@ -700,11 +700,7 @@ avx2_s8! { AvxVnni, "avx2,fma,avxvnni",
 
     #[inline(always)]
     fn depthwise(self, layer: DepthwiseConv2dS8<'_>) {
-        if layer.has_blocks() {
-            layer.by_blocks(self);
-        } else {
-            layer.by_fours(self);
-        }
+        layer.by_dots(self);
     }
 }
 

@@ -568,11 +568,7 @@ avx512_s8!(
     {
         #[inline(always)]
         fn depthwise(self, layer: DepthwiseConv2dS8<'_>) {
-            if layer.has_blocks() {
-                layer.by_blocks(self);
-            } else {
-                layer.by_fours(self);
-            }
+            layer.by_dots(self);
         }
     }
 );
