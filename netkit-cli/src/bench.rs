@@ -356,8 +356,15 @@ mod tests {
     fn a_stronger_instruction_set_has_a_higher_peak() {
         let peak = |isa| Peaks::measure(isa, false).macs_per_second;
         if let (Some(_), Some(_)) = (Kernels::for_isa(Isa::Avx2), Kernels::for_isa(Isa::Sse2)) {
-            // Twice the width and one instruction for two.
-            assert!(peak(Isa::Avx2) > 1.5 * peak(Isa::Sse2));
+            // Twice the width and one instruction for two. A machine that is busy with something else has its peaks now and
+            // then: the highest of each set are compared, measured in turn until enough has been seen of the machine at rest.
+            let (mut weaker, mut stronger) = (0.0f64, 0.0f64);
+            let shown = (0..50).any(|_| {
+                weaker = weaker.max(peak(Isa::Sse2));
+                stronger = stronger.max(peak(Isa::Avx2));
+                stronger > 1.5 * weaker
+            });
+            assert!(shown, "AVX2 {stronger:e}, SSE2 {weaker:e}");
         }
     }
 }
