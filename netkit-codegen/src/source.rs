@@ -97,7 +97,7 @@ impl ModelPath {
     }
 }
 
-/// As written, but for what [`Escaped`] escapes.
+/// As written, but for what `Escaped` escapes.
 impl fmt::Display for ModelPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.base == Base::OutDir {
