@@ -270,7 +270,7 @@ pub(crate) unsafe fn dot_group<S: SimdS8, const P: usize, const V: usize>(
     weights: &[*const i8; V],
     sums: &mut [[S::Parts; V]; P],
 ) {
-    unrolled!(v < V {
+    unrolled!(v < V <= 4 {
         // SAFETY: the caller vouches for the weights.
         let w = unsafe { simd.load_weights(weights[v]) };
         unrolled!(p < P {

@@ -137,8 +137,8 @@ impl<S: SimdS8, const P: usize, const Q: usize, const V: usize> KernelOn<S>
                 // SAFETY: `begin`, and `reaches_from` for both rows of each window's pixels.
                 let acc: [[S::Parts; V]; P] =
                     unsafe { accumulate_groups(simd, &tile, pixels, weights, start) };
-                unrolled!(q < Q {
-                    unrolled!(v < V {
+                unrolled!(q < Q <= 4 {
+                    unrolled!(v < V <= 4 {
                         let at = |i: usize| simd.total(acc[4 * q + i][v]);
                         let largest = simd.max(simd.max(at(0), at(1)), simd.max(at(2), at(3)));
                         let to = tile.sums.as_mut_ptr().wrapping_add((q * V + v) * S::LANES);

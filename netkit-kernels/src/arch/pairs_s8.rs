@@ -274,7 +274,7 @@ impl<S: PairsS8, const W: usize, const PAIRS: usize, const STRIDE: usize> Kernel
                         // SAFETY: `extent` checked that the weights of every vector are there.
                         let w = unsafe { simd.load_sums(from.cast()) };
                         let from = slot.wrapping_add(column);
-                        unrolled!(p < ROW_STEP {
+                        unrolled!(p < ROW_STEP <= 4 {
                             let x = from.wrapping_add((p * STRIDE + tap) * vector);
                             // SAFETY: `extent` checked that every tap of every pixel is there.
                             let x = unsafe { simd.load_sums(x.cast()) };
@@ -283,7 +283,7 @@ impl<S: PairsS8, const W: usize, const PAIRS: usize, const STRIDE: usize> Kernel
                     }
                 }
                 let to = tile.sums.as_mut_ptr().wrapping_add(pixel * width + first);
-                unrolled!(p < ROW_STEP {
+                unrolled!(p < ROW_STEP <= 4 {
                     // SAFETY: `sums` has `pixels` · `width` values.
                     unsafe { simd.store_sums(to.wrapping_add(p * width), acc[p]) };
                 });
@@ -361,7 +361,7 @@ impl<S: PairsS8, const G: usize> KernelOn<S> for ShortSumsOf<'_, G> {
         }
         let (mut at, mut to, mut left) = (0, tile.sums.as_mut_ptr(), pixels);
         while left >= AT_ONCE {
-            unrolled!(p < AT_ONCE {
+            unrolled!(p < AT_ONCE <= 4 {
                 // SAFETY: `reaches` checked that the runs of each pixel lie in the input.
                 let sums = unsafe { short_sums(simd, start, &groups, at + p * tile.step, &w) };
                 // SAFETY: `sums` has all pixels.

@@ -68,7 +68,7 @@ impl<S: SimdS8, const G: usize, const V: usize> ShortOutputsOf<'_, S, G, V> {
         let mut start = [simd.splat(0); V];
         // SAFETY: a group that is there.
         let mut w = [[unsafe { simd.load_weights(weights[0]) }; V]; G];
-        unrolled!(v < V {
+        unrolled!(v < V <= 4 {
             // SAFETY: the caller vouches for the starts.
             start[v] = unsafe { simd.load_sums(tile.start.as_ptr().wrapping_add(v * S::LANES)) };
             unrolled!(g < G {
@@ -101,7 +101,7 @@ impl<S: SimdS8, const G: usize, const V: usize> ShortOutputsOf<'_, S, G, V> {
                 let next =
                     unsafe { dots(simd, from, tile.step, behind.max(1), &offsets, &w, &start) };
                 let mut rescaled = [simd.splat(0); 4];
-                unrolled!(i < 4 {
+                unrolled!(i < 4 <= 4 {
                     rescaled[i] = rescale_as::<S, HOW>(simd, sums[i], &scales[i % V]);
                 });
                 let outputs = simd.narrow(rescaled, &stage);
@@ -129,22 +129,21 @@ unsafe fn dots<S: SimdS8, const G: usize, const V: usize>(
     weights: &[[S::Weights; V]; G],
     start: &[S::Sums; V],
 ) -> [S::Sums; 4] {
-    let at_once = 4 / V;
     let mut all = [start[0]; 4];
-    unrolled!(p < at_once {
+    unrolled!(p < { 4 / V } <= 4 {
         let pixel = from.wrapping_add(p.min(left - 1) * step);
         let mut sums = [simd.parts(start[0]); V];
-        unrolled!(v < V {
+        unrolled!(v < V <= 4 {
             sums[v] = simd.parts(start[v]);
         });
         unrolled!(g < G {
             // SAFETY: the caller vouches for the pixel.
             let x = unsafe { simd.splat_inputs(pixel.wrapping_add(offsets[g])) };
-            unrolled!(v < V {
+            unrolled!(v < V <= 4 {
                 sums[v] = simd.dot(sums[v], x, weights[g][v]);
             });
         });
-        unrolled!(v < V {
+        unrolled!(v < V <= 4 {
             all[p * V + v] = simd.total(sums[v]);
         });
     });

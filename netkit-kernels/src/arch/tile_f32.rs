@@ -423,7 +423,7 @@ pub(crate) unsafe fn step<S: Simd, const P: usize, const V: usize>(
         unrolled!(p < P {
             // SAFETY: the caller vouches for the tap.
             let x = simd.splat(unsafe { *pixels[p].wrapping_add(offset) });
-            unrolled!(v < V {
+            unrolled!(v < V <= 4 {
                 sums[p][v] = simd.mul_add(x, w[v], sums[p][v]);
             });
         });

@@ -57,17 +57,28 @@ impl GroupRuns {
     }
 }
 
-/// The body once for each `p` below `P`, at most 14. A loop this long the compiler leaves a loop, and
-/// arrays that it indexes with a variable in memory.
+/// The body once for each `p` below `P`, which is at most 14, or at most 4 where `unrolled!(p < P <= 4 { … })` says so: the
+/// compiler reads every copy, and loops in one another are soon hundreds. A loop this long it leaves a loop, and arrays
+/// that are indexed with a variable in memory. Conditions are constants, so that no code is made of what is not reached.
 macro_rules! unrolled {
+    ($p:ident < $n:tt <= 4 $body:block) => {
+        const { assert!($n <= 4) };
+        $crate::arch::tile_s8::unrolled!($p < $n $body 0 1 2 3)
+    };
     ($p:ident < $n:tt $body:block) => {
+        const { assert!($n <= 14) };
         $crate::arch::tile_s8::unrolled!($p < $n $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
     };
     ($p:ident < $n:tt $body:block $($k:literal)+) => {
-        $(if $k < $n {
-            let $p = $k;
-            $body
-        })+
+        $(
+            #[allow(unconditional_panic, reason = "the lint looks into what is not reached")]
+            {
+                if const { $k < $n } {
+                    let $p = $k;
+                    $body
+                }
+            }
+        )+
     };
 }
 pub(crate) use unrolled;
@@ -160,8 +171,7 @@ impl<S: SimdS8, const P: usize, const V: usize> KernelOn<S> for OutputsOf<'_, S,
             before.checked_add(pixels)?.checked_add(V * S::LANES)
         };
         // With fewer groups than pixels, most of it would not be between products.
-        if S::INTERLEAVES
-            && V == 2
+        if const { S::INTERLEAVES && V == 2 }
             && tile.runs.groups >= P
             && channels.are_simple()
             && whole().is_some_and(|end| end <= output.len())
@@ -251,7 +261,7 @@ unsafe fn interleaved<S: SimdS8, const P: usize, const V: usize, const HOW: u8>(
                 to = to.wrapping_add(grid.pitch);
                 // SAFETY: `weights` checked that each panel holds all groups of all runs.
                 let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
-                unrolled!(v < V {
+                unrolled!(v < V <= 4 {
                     // SAFETY: as above.
                     w[v] = unsafe { simd.load_weights(weights[v].wrapping_add(at)) };
                 });
@@ -260,7 +270,7 @@ unsafe fn interleaved<S: SimdS8, const P: usize, const V: usize, const HOW: u8>(
                     let pixel = if p == 0 { 0 } else { odd[(p >> twos) / 2] << twos };
                     // SAFETY: the caller vouches for the inputs of all groups.
                     let x = unsafe { simd.splat_inputs(from.wrapping_add(pixel)) };
-                    unrolled!(v < V {
+                    unrolled!(v < V <= 4 {
                         acc[p][v] = simd.dot(acc[p][v], x, w[v]);
                     });
                 });
@@ -276,7 +286,7 @@ unsafe fn interleaved<S: SimdS8, const P: usize, const V: usize, const HOW: u8>(
             // SAFETY: the caller vouches for the weights and for all rows of pixels.
             let acc = unsafe { accumulate(simd, tile, input, &weights, acc, groups) };
             unrolled!(p < P {
-                unrolled!(v < V {
+                unrolled!(v < V <= 4 {
                     let to = sums.wrapping_add((p * V + v) * S::LANES);
                     // SAFETY: the caller vouches for the sums.
                     unsafe { simd.store_sums(to, simd.total(acc[p][v])) };
@@ -307,7 +317,7 @@ unsafe fn finish<S: SimdS8, const V: usize, const HOW: u8>(
     stage: &OutputStage,
     to: *mut i8,
 ) {
-    unrolled!(v < V {
+    unrolled!(v < V <= 4 {
         // SAFETY: the caller vouches for the sums.
         let sums = unsafe { simd.load_sums(sums.wrapping_add(v * S::LANES)) };
         let rescaled = rescale_as::<S, HOW>(simd, sums, &scales[v]);
@@ -342,7 +352,7 @@ unsafe fn sums_at<S: SimdS8, const P: usize, const V: usize>(
         unsafe { accumulate(simd, tile, input, &weights, [start; P], 0) }
     };
     unrolled!(p < P {
-        unrolled!(v < V {
+        unrolled!(v < V <= 4 {
             let to = sums.wrapping_add((p * V + v) * S::LANES);
             // SAFETY: the caller vouches for the sums.
             unsafe { simd.store_sums(to, simd.total(acc[p][v])) };
@@ -364,7 +374,7 @@ impl TileS8<'_> {
         }
         let weights = self.weights::<V>(S::LANES)?;
         let mut start = [simd.parts(simd.splat(0)); V];
-        unrolled!(v < V {
+        unrolled!(v < V <= 4 {
             // SAFETY: `start` has V · LANES values.
             let sums = unsafe { simd.load_sums(self.start.as_ptr().wrapping_add(v * S::LANES)) };
             start[v] = simd.parts(sums);
@@ -397,7 +407,7 @@ impl TileS8<'_> {
             return None;
         }
         let mut weights = [self.panels.as_ptr(); V];
-        unrolled!(v < V {
+        unrolled!(v < V <= 4 {
             let lane = self.lane + v * lanes;
             let at = lane / PANEL * stride + GROUP_BYTES + lane % PANEL * GROUP;
             weights[v] = weights[v].wrapping_add(at);
@@ -448,7 +458,7 @@ unsafe fn accumulate<S: SimdS8, const P: usize, const V: usize>(
             for _ in done..groups {
                 // SAFETY: the caller vouches for `begin`: each panel holds all groups of all runs.
                 let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
-                unrolled!(v < V {
+                unrolled!(v < V <= 4 {
                     // SAFETY: as above.
                     w[v] = unsafe { simd.load_weights(weights[v].wrapping_add(at)) };
                 });
@@ -460,7 +470,7 @@ unsafe fn accumulate<S: SimdS8, const P: usize, const V: usize>(
                     } else {
                         // SAFETY: as above.
                         let x = unsafe { simd.splat_inputs(from.wrapping_add(read)) };
-                        unrolled!(v < V {
+                        unrolled!(v < V <= 4 {
                             acc[p][v] = simd.dot(acc[p][v], x, w[v]);
                         });
                     }
@@ -499,7 +509,7 @@ pub(super) unsafe fn accumulate_groups<S: SimdS8, const P: usize, const V: usize
             while left >= S::GROUPS_AT_ONCE {
                 // SAFETY: the caller vouches for the weights, as many groups as all runs have, and for the runs of each pixel.
                 unsafe { simd.dot_groups(&pixels, offset, &weights, &mut acc) };
-                unrolled!(v < V {
+                unrolled!(v < V <= 4 {
                     weights[v] = weights[v].wrapping_add(S::GROUPS_AT_ONCE * GROUP_BYTES);
                 });
                 offset += S::GROUPS_AT_ONCE * GROUP * S::INPUT_BYTES;
@@ -508,7 +518,7 @@ pub(super) unsafe fn accumulate_groups<S: SimdS8, const P: usize, const V: usize
             for _ in 0..left {
                 // SAFETY: as above.
                 unsafe { dot_group(simd, &pixels, offset, &weights, &mut acc) };
-                unrolled!(v < V {
+                unrolled!(v < V <= 4 {
                     weights[v] = weights[v].wrapping_add(GROUP_BYTES);
                 });
                 offset += GROUP * S::INPUT_BYTES;

@@ -70,7 +70,7 @@ unsafe fn dot_lane<const GROUP: i32, const P: usize, const V: usize>(
     x: &[int8x16_t; P],
     sums: &mut [[Sums; V]; P],
 ) {
-    unrolled!(half < 2 {
+    unrolled!(half < 2 <= 4 {
         // SAFETY: the token proves NEON; the caller vouches for 32 weights.
         let w = unsafe { vld1q_s8(from.wrapping_add(16 * half)) };
         unrolled!(p < P {
@@ -120,7 +120,7 @@ impl SimdS8 for Dotprod {
         });
         macro_rules! groups {
             ($($group:literal)+) => {$(
-                unrolled!(v < V {
+                unrolled!(v < V <= 4 {
                     let from = weights[v].wrapping_add($group * GROUP_BYTES);
                     // SAFETY: the caller vouches for the weights of four groups.
                     unsafe { dot_lane::<$group, P, V>(self, from, v, &x, sums) };

@@ -183,7 +183,7 @@ impl Simd for Neon {
         });
         for_each_lane!(LANE {
             let row = weights.wrapping_add(LANE as usize * PANEL);
-            unrolled!(v < V {
+            unrolled!(v < V <= 4 {
                 let lane = v * LANES;
                 let from = row.wrapping_add(lane / PANEL * panel_pitch + lane % PANEL);
                 // SAFETY: the caller vouches for the row in each panel; LANES divides PANEL.

@@ -326,7 +326,7 @@ fn broadcast(four: u32) -> [int16x8_t; 4] {
 #[target_feature(enable = "neon")]
 #[inline]
 fn dot(mut sums: Sums, inputs: [int16x8_t; 4], weights: [int16x8_t; 4]) -> Sums {
-    unrolled!(k < 4 {
+    unrolled!(k < 4 <= 4 {
         let (x, w) = (inputs[k], weights[k]);
         sums[0] = vmlal_s16(sums[0], vget_low_s16(w), vget_low_s16(x));
         sums[1] = vmlal_high_s16(sums[1], w, x);
@@ -461,7 +461,7 @@ impl SimdS8 for Neon {
             let x = unsafe { repeat(self, from) };
             // SAFETY: as above.
             let x = [x, unsafe { repeat(self, from.wrapping_add(GROUP)) }];
-            unrolled!(v < V {
+            unrolled!(v < V <= 4 {
                 // SAFETY: the caller vouches for the weights of the first group.
                 let first = unsafe { load_pair(self, weights[v]) };
                 // SAFETY: the caller vouches for the weights of the second.
@@ -477,7 +477,7 @@ impl SimdS8 for Neon {
             // SAFETY: the caller vouches for two groups of each pixel.
             x[p] = unsafe { load_wide(self, pixels[p].wrapping_add(offset)) };
         });
-        unrolled!(v < V {
+        unrolled!(v < V <= 4 {
             // SAFETY: the caller vouches for the weights of the first group.
             let w = unsafe { self.load_weights(weights[v]) };
             unrolled!(p < P {
