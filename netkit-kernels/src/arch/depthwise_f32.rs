@@ -5,6 +5,7 @@
 //! in the order of the kernel, row by row, and taps in the padding not at all, so neither the tile's size
 //! nor where the weights come from shows in the result.
 
+use super::tile_s8::unrolled;
 use crate::generic::activation::apply_simple;
 use crate::generic::window::taps_inside;
 use crate::simd::{Kernel, Simd};
@@ -67,7 +68,7 @@ impl<const KW: usize, const SW: usize> Kernel for DepthwiseRowsF32<'_, KW, SW> {
                     ($($size:literal)+) => {
                         match size {
                             $($size if const { $size <= most::<S, KW>() } => {
-                                self.tile::<S, $size>(simd, oh, ow);
+                                simd.call(TileAt::<$size, KW, SW> { rows: &mut self, oh, ow });
                             })+
                             _ => return,
                         }
@@ -77,6 +78,25 @@ impl<const KW: usize, const SW: usize> Kernel for DepthwiseRowsF32<'_, KW, SW> {
                 ow += size;
             }
         }
+    }
+}
+
+/// `P` pixels from column `ow` of output row `oh`, all channels of the block.
+///
+/// A kernel of its own: all sizes of tiles in one function take the compiler longer than each in one by a multiple.
+struct TileAt<'t, 'a, const P: usize, const KW: usize, const SW: usize> {
+    /// Sound, as [`DepthwiseRowsF32::run`] has seen.
+    rows: &'t mut DepthwiseRowsF32<'a, KW, SW>,
+    oh: usize,
+    ow: usize,
+}
+
+impl<const P: usize, const KW: usize, const SW: usize> Kernel for TileAt<'_, '_, P, KW, SW> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        self.rows.tile::<S, P>(simd, self.oh, self.ow);
     }
 }
 
@@ -206,29 +226,29 @@ impl<const P: usize, const KW: usize, const SW: usize> Tile<P, KW, SW> {
     #[inline(always)]
     unsafe fn vectors<S: Simd, const V: usize, const EDGES: u8>(self, simd: S, lane: usize) {
         let mut bias = [simd.splat(0.0); V];
-        for (v, bias) in bias.iter_mut().enumerate() {
+        unrolled!(v < V <= 4 {
             // SAFETY: the caller vouches for the channels.
             let from = unsafe { simd.load_pointer(self.bias.wrapping_add(lane + v * S::LANES)) };
             // A bias of −0 becomes 0, as everywhere.
-            *bias = simd.add(from, simd.splat(0.0));
-        }
+            bias[v] = simd.add(from, simd.splat(0.0));
+        });
         let mut sums = [bias; P];
         let mut row = self.input.wrapping_add(lane);
         let mut from = self.weights.wrapping_add(lane);
         for _ in 0..self.rows {
             let mut weights = [[simd.splat(0.0); V]; KW];
-            for weights in &mut weights {
-                for (v, weight) in weights.iter_mut().enumerate() {
+            unrolled!(c < KW {
+                unrolled!(v < V <= 4 {
                     // SAFETY: the caller vouches for the kernel row and the channels.
-                    *weight = unsafe { simd.load_pointer(from.wrapping_add(v * S::LANES)) };
-                }
+                    weights[c][v] = unsafe { simd.load_pointer(from.wrapping_add(v * S::LANES)) };
+                });
                 from = from.wrapping_add(self.weight_pitch);
-            }
+            });
             let mut pixel = row;
             // Where a loop stays a loop, the sums it indexes are in memory.
             macro_rules! columns {
                 ($($c:literal)+) => {$(
-                    if $c < (P - 1) * SW + KW {
+                    if const { $c < (P - 1) * SW + KW } {
                         // SAFETY: the caller vouches for the row and the channels.
                         unsafe { self.column::<S, V, EDGES>(simd, $c, pixel, &weights, &mut sums) };
                         pixel = pixel.wrapping_add(self.channels);
@@ -246,14 +266,13 @@ impl<const P: usize, const KW: usize, const SW: usize> Tile<P, KW, SW> {
             Activation::None => {}
             activation => sums = map(sums, |x| apply_simple(simd, activation, x)),
         }
-        let mut to = self.output.wrapping_add(lane);
-        for sums in sums {
-            for (v, sum) in sums.into_iter().enumerate() {
+        unrolled!(p < P {
+            let to = self.output.wrapping_add(p * self.channels + lane);
+            unrolled!(v < V <= 4 {
                 // SAFETY: the caller vouches for the pixel and the channels.
-                unsafe { simd.store_pointer(to.wrapping_add(v * S::LANES), sum) };
-            }
-            to = to.wrapping_add(self.channels);
-        }
+                unsafe { simd.store_pointer(to.wrapping_add(v * S::LANES), sums[p][v]) };
+            });
+        });
     }
 
     /// Column `c` of the tile, at `pixel`: what it adds to the sums of one kernel row.
@@ -278,15 +297,15 @@ impl<const P: usize, const KW: usize, const SW: usize> Tile<P, KW, SW> {
         if !inside {
             return;
         }
-        for v in 0..V {
+        unrolled!(v < V <= 4 {
             // SAFETY: the column is inside the map; the caller vouches for the row and the channels.
             let x = unsafe { simd.load_pointer(pixel.wrapping_add(v * S::LANES)) };
-            for (p, sums) in sums.iter_mut().enumerate() {
+            unrolled!(p < P {
                 if c >= p * SW && c - p * SW < KW {
-                    sums[v] = simd.mul_add(x, weights[c - p * SW][v], sums[v]);
+                    sums[p][v] = simd.mul_add(x, weights[c - p * SW][v], sums[p][v]);
                 }
-            }
-        }
+            });
+        });
     }
 }
 
@@ -295,10 +314,10 @@ fn map<T: Copy, const P: usize, const V: usize>(
     mut sums: [[T; V]; P],
     f: impl Fn(T) -> T,
 ) -> [[T; V]; P] {
-    for sums in &mut sums {
-        for sum in sums {
-            *sum = f(*sum);
-        }
-    }
+    unrolled!(p < P {
+        unrolled!(v < V <= 4 {
+            sums[p][v] = f(sums[p][v]);
+        });
+    });
     sums
 }

@@ -122,7 +122,8 @@ impl ByPanels for MaxPooledBlock<'_> {
         let finish = block.ends::<S, V>(simd, panels, &channels, &mut start.0);
         let [rows, columns] = self.window;
         let all = block.grid.columns / columns.max(1);
-        if in_registers {
+        // The constant keeps kernels of other sets from being compiled.
+        if const { S::STORES_EACH_TILE } && in_registers {
             let most = if V == 4 { 1 } else { 2 };
             for (size, tiles, before) in [(most, all / most, 0), (1, all % most, all / most * most)]
             {
@@ -160,7 +161,7 @@ impl ByPanels for MaxPooledBlock<'_> {
                 }
                 if size == 1 {
                     windows!(4, 1);
-                } else if V < 4 {
+                } else if const { V < 4 } {
                     windows!(8, 2);
                 }
             }
