@@ -197,6 +197,13 @@ impl DepthwiseConv2dS8<'_> {
         for (panel, from) in natural.as_chunks::<PANEL>().0.iter().take(width / PANEL).enumerate() {
             spread::<S, _>(from, panel, width, start);
         }
+        if width == block_len::<S>() {
+            return match S::LANES / GROUP {
+                1 => whole_block::<1>(panels, panel_len, weights),
+                2 => whole_block::<2>(panels, panel_len, weights),
+                _ => whole_block::<4>(panels, panel_len, weights),
+            };
+        }
         let vectors = weights.as_chunks_mut::<GROUP>().0.chunks_exact_mut(block_len::<S>());
         for (i, to) in vectors.enumerate() {
             let panels = panels.chunks_exact(panel_len).take(width / PANEL);
@@ -240,6 +247,27 @@ fn spread<S: BlocksS8, T: Copy>(from: &[T; PANEL], panel: usize, width: usize, t
         for (vector, from) in from.iter().enumerate() {
             if let Some(to) = to.get_mut(vector * lanes + lane) {
                 *to = *from;
+            }
+        }
+    }
+}
+
+/// [`spread`] of all groups of `N` panels that fill a block: of as many vectors as there are fours of a panel's channels, each
+/// has one four of each panel. Nothing depends on the width, and so all are copied without a question.
+#[inline(always)]
+fn whole_block<const N: usize>(panels: &[i8], panel_len: usize, to: &mut [i8]) {
+    let mut groups: [&[[[i8; PANEL]; GROUP]]; N] = [&[]; N];
+    for (groups, panel) in groups.iter_mut().zip(panels.chunks_exact(panel_len)) {
+        // The sums of the weights are in front.
+        let (_, behind) = panel.split_at(GROUP_BYTES.min(panel.len()));
+        *groups = behind.as_chunks().0.as_chunks().0;
+    }
+    let vectors = to.as_chunks_mut::<PANEL>().0.as_chunks_mut::<N>().0;
+    for (i, vectors) in vectors.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+        for (panel, groups) in groups.iter().enumerate() {
+            let Some(group) = groups.get(i) else { return };
+            for (vector, four) in vectors.iter_mut().zip(group) {
+                vector[panel] = *four;
             }
         }
     }
