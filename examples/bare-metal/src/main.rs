@@ -13,11 +13,12 @@ netkit::model!(
 // A model that grows beyond the board's memory does not compile.
 const _: () = assert!(Digits::ARENA_BYTES <= 32 * 1024);
 
-/// A picture of a digit: on a board it would come from a camera.
-static PICTURE: &[u8; Digits::INPUT_LEN] = {
+/// A picture of a digit: on a board it would come from a camera. A value, not a reference: that would keep the whole file,
+/// a thousand pictures, in flash.
+static PICTURE: [u8; Digits::INPUT_LEN] = {
     let file: &[[u8; Digits::INPUT_LEN]] =
         include_bytes!("../../../models/digits/images.u8").as_chunks().0;
-    &file[0]
+    file[0]
 };
 
 #[entry]
