@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use netkit_core::diag::{Code, Diagnostic, Site, Value};
+pub use netkit_core::diag::{Code, Diagnostic};
+
+use netkit_core::diag::{Site, Value};
 
 use crate::arena::ArenaError;
 

@@ -14,7 +14,9 @@ mod step;
 
 pub use cases::CaseReport;
 
-use netkit_core::program::{Program, Step};
+pub use netkit_core::program::Step;
+
+use netkit_core::program::Program;
 use netkit_core::quant::Quant;
 use netkit_kernels::Kernels;
 
@@ -63,6 +65,35 @@ pub enum Elements<'t> {
 }
 
 /// Watches a network run step by step: to measure, to compare, to print.
+///
+/// ```
+/// use netkit::runtime::{Elements, Observer, Step};
+///
+/// /// The largest magnitude that each step produces.
+/// struct Peaks(Vec<f32>);
+///
+/// impl Observer for Peaks {
+///     fn after(&mut self, _step: &Step<'_, '_>, output: Elements<'_>) {
+///         self.0.push(match output {
+///             Elements::F32(values) => values.iter().fold(0.0, |peak, x| peak.max(x.abs())),
+///             Elements::I8(values) => values.iter().fold(0.0, |peak, &q| peak.max(f32::from(q).abs())),
+///             _ => 0.0,
+///         });
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use netkit::{arena::Bump, runtime::Network};
+/// # let bytes = netkit::include_model!("models/mnist_mlp.nk");
+/// # let arena = Bump::heap(64 * 1024)?;
+/// # let mut network = Network::load(bytes, &arena)?;
+/// # let (image, mut scores) = ([0.0; 784], [0.0; 10]);
+/// let mut peaks = Peaks(Vec::new());
+/// network.forward_observed(&image, &mut scores, &mut peaks)?;
+/// assert_eq!(peaks.0.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Observer {
     /// Before a step runs.
     fn before(&mut self, _step: &Step<'_, '_>) {}
