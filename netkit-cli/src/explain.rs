@@ -23,5 +23,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     say!("{}: {} (rule {})\n", code.as_str(), code.title(), code.rule());
     say!("{}", code.explanation());
     say!("\nWhat to do: {}", code.hint());
+    say!("\nThe format and its rules: docs/format.md in netkit's repository");
     Ok(())
 }

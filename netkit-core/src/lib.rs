@@ -1,4 +1,6 @@
 //! The `.nk` format, graph, checks and memory planner of netkit.
+//!
+//! Sections of the format that documentation and messages name are those of `docs/format.md` in the repository.
 #![no_std]
 #![forbid(unsafe_code)]
 #[cfg(feature = "alloc")]
