@@ -113,6 +113,9 @@ impl fmt::Display for LoadError {
             Cause::Model(diagnostic) => {
                 write!(f, "[{}] {diagnostic}; {}", diagnostic.code.as_str(), diagnostic.hint())
             }
+            Cause::Arena(error @ ArenaError::Exhausted { .. }) => {
+                write!(f, "{error} (`Network::arena_bytes` says what a model takes in all)")
+            }
             Cause::Arena(error) => error.fmt(f),
             #[cfg(feature = "mmap")]
             Cause::Io(error) => error.fmt(f),

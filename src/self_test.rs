@@ -50,7 +50,8 @@ pub enum Mismatch {
         /// The one it must be.
         expected: usize,
     },
-    /// The case has another number of values than the model. No file that `model!` accepts holds such a case.
+    /// The case has another number of values than the model. No file that `model!` accepts holds such a case,
+    /// so with [`check_case`](crate::runtime::Network::check_case) it is the output given that has another length.
     Size,
 }
 

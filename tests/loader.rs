@@ -151,6 +151,60 @@ fn an_arena_that_is_too_small_is_an_error_at_every_size() {
     assert!(needed.is_some());
 }
 
+#[test]
+fn a_case_with_another_length_of_output_is_not_run() {
+    for model in [FLOAT, INT8] {
+        let arena = Bump::heap(1 << 20).unwrap();
+        let mut network = Network::load(model, &arena).unwrap();
+        for length in [0, 9, 11] {
+            let mut output = vec![7.0; length];
+            let report = network.check_case(0, &mut output).unwrap();
+            assert_eq!(report.verdict, Err(netkit::Mismatch::Size), "{length} values");
+            assert_eq!(output, vec![7.0; length]);
+        }
+    }
+}
+
+/// Every arena is refused at most twice: once for the tables that planning takes, once for all the rest.
+#[test]
+fn an_arena_that_is_too_small_is_told_by_how_much() {
+    let files = std::fs::read_dir("models").unwrap().map(|entry| entry.unwrap().path());
+    for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "nk")) {
+        // Aligned for its tensors.
+        let bytes = std::fs::read(&path).unwrap();
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        let model: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        model[..bytes.len()].copy_from_slice(&bytes);
+        let model = &model[..bytes.len()];
+
+        let told = Network::arena_bytes(model).unwrap();
+        let mut memory = vec![0; told + 64];
+        for start in 0..64 {
+            let (mut size, mut refusals) = (0, 0);
+            loop {
+                let arena = Bump::init(&mut memory[start..][..size]);
+                let Err(error) = Network::load(model, &arena) else { break };
+                let LoadErrorKind::Arena(ArenaError::Exhausted { requested, remaining }) =
+                    error.kind()
+                else {
+                    panic!("{error}")
+                };
+                assert!(error.to_string().contains("Network::arena_bytes"), "{error}");
+                size += requested - remaining;
+                refusals += 1;
+            }
+            assert!(refusals <= 2, "{}: {refusals}", path.display());
+            assert!(size <= told && told - size < 128, "{}: {size}, {told}", path.display());
+        }
+        let mut fewer = vec![0; told - 128];
+        assert!(Network::load(model, &Bump::init(&mut fewer)).is_err());
+    }
+    assert!(matches!(
+        Network::arena_bytes(&FLOAT[..400]).unwrap_err().kind(),
+        LoadErrorKind::Model(_)
+    ));
+}
+
 /// Pitfall B31: a misaligned file is refused, never cast.
 #[test]
 fn b31_every_truncation_and_misalignment_is_refused() {

@@ -26,7 +26,8 @@ impl Network<'_> {
     }
 
     /// Runs one test case of the file and judges the answer as sections 9.2 and 9.3 of the format say;
-    /// `None` beyond the last. `output`, as long as the model's, receives the answer in real numbers.
+    /// `None` beyond the last. `output` receives the answer in real numbers; where it is not as long
+    /// as the model's, nothing runs and the verdict is [`Mismatch::Size`].
     ///
     /// ```
     /// # use netkit::{arena::Bump, runtime::Network};
@@ -71,6 +72,9 @@ impl Network<'_> {
         output: &mut [f32],
     ) -> Result<f32, Mismatch> {
         let quant = self.output_quant().ok_or(Mismatch::Size)?;
+        if output.len() != self.output_len() {
+            return Err(Mismatch::Size);
+        }
         let (staging, raw) = core::mem::take(&mut self.edges);
         let ran = self.forward_i8(bytemuck::cast_slice(input), raw);
         let judged = match ran {

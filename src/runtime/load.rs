@@ -8,13 +8,15 @@ use netkit_core::lower::LayerInfo;
 use netkit_core::op::{Conv2d, DepthwiseConv2d, Op};
 use netkit_core::pack::row_sums;
 use netkit_core::plan::{CACHE_LINE, Slot};
+#[cfg(feature = "alloc")]
+use netkit_core::program::OwnedStorage;
 use netkit_core::program::{Program, Step, Storage, StorageSize, compile};
 use netkit_core::quant::Multiplier;
 use netkit_core::tensor::DType;
 use netkit_kernels::{FilterForm, Kernels, ROW_SUMS, workspace};
 
 use super::Network;
-use crate::arena::Bump;
+use crate::arena::{ArenaError, Bump};
 use crate::error::LoadError;
 
 /// The constants of a step, typed and where they lie.
@@ -56,20 +58,16 @@ pub(super) fn load<'a>(bytes: &'a [u8], arena: &'a Bump<'_>) -> Result<Network<'
     if !program.steps().all(|step| is_computable(&step.node.op)) {
         return Err(Diagnostic::new(Code::TooLarge, Site::FILE).into());
     }
+    let too_large = || LoadError::from(Diagnostic::new(Code::TooLarge, Site::FILE));
+    has_room(arena, |count| count.network(&program))?;
     let steps = arena.alloc_slice(program.steps().len(), Bound::Nothing)?;
     for (step, slot) in program.steps().zip(steps.iter_mut()) {
         *slot = bind(&program, &step, arena)?;
     }
-    let too_large = || LoadError::from(Diagnostic::new(Code::TooLarge, Site::FILE));
-    let workspace_bytes = program.steps().map(|step| scratch_bytes(&step)).max().unwrap_or(0);
-    let activations = program.plan().arena_bytes().checked_next_multiple_of(CACHE_LINE);
-    let total = activations.and_then(|bytes| bytes.checked_add(workspace_bytes));
-    let memory = arena.alloc(total.ok_or_else(too_large)?, CACHE_LINE)?;
-    let edge = |len: usize| if program.is_quantized() { len } else { 0 };
-    let edges = (
-        arena.alloc_slice(edge(program.input().shape.elements()), 0)?,
-        arena.alloc_slice(edge(program.output().shape.elements()), 0)?,
-    );
+    let (total, workspace_bytes) = memory_bytes(&program).ok_or_else(too_large)?;
+    let memory = arena.alloc(total, CACHE_LINE)?;
+    let (input, output) = edge_lengths(&program);
+    let edges = (arena.alloc_slice(input, 0)?, arena.alloc_slice(output, 0)?);
     Ok(Network {
         program,
         steps,
@@ -82,6 +80,106 @@ pub(super) fn load<'a>(bytes: &'a [u8], arena: &'a Bump<'_>) -> Result<Network<'
     })
 }
 
+/// An upper bound of what [`load`] takes, wherever the arena begins.
+#[cfg(feature = "alloc")]
+pub(super) fn arena_bytes(bytes: &[u8]) -> Result<usize, LoadError> {
+    let mut sink = FirstError::new();
+    let file = NkFile::parse(bytes, &mut sink);
+    let mut storage = file.as_ref().map(OwnedStorage::of);
+    let program = file
+        .as_ref()
+        .zip(storage.as_mut())
+        .and_then(|(file, storage)| compile(file, storage.lend(), &mut sink));
+    let (Some(file), Some(program)) = (file, program) else {
+        let first = sink.first();
+        return Err(first.unwrap_or(Diagnostic::new(Code::Storage, Site::FILE)).into());
+    };
+    // What begins at some byte of a cache line ends before it would, begun at the next line.
+    let mut count = Count { at: 0 };
+    let counted = count
+        .storage(&StorageSize::of(&file))
+        .and_then(|()| count.network(&program))
+        .and_then(|()| count.at.checked_add(CACHE_LINE - 1));
+    counted.ok_or_else(|| Diagnostic::new(Code::TooLarge, Site::FILE).into())
+}
+
+/// Where an arena is after what has been taken of it, without taking it.
+struct Count {
+    at: usize,
+}
+
+impl Count {
+    fn bytes(&mut self, size: usize, alignment: usize) -> Option<()> {
+        self.at = self.at.checked_next_multiple_of(alignment)?.checked_add(size)?;
+        Some(())
+    }
+
+    fn slice<T>(&mut self, len: usize) -> Option<()> {
+        self.bytes(len.checked_mul(size_of::<T>())?, align_of::<T>())
+    }
+
+    /// What [`compile_into`] takes.
+    fn storage(&mut self, size: &StorageSize) -> Option<()> {
+        self.slice::<Node>(size.nodes)?;
+        self.slice::<Value>(size.values)?;
+        self.slice::<Slot>(size.values)?;
+        self.slice::<LayerInfo>(size.layers)
+    }
+
+    /// What [`load`] takes behind that, in its order.
+    fn network(&mut self, program: &Program<'_, '_>) -> Option<()> {
+        self.slice::<Bound<'_>>(program.steps().len())?;
+        for step in program.steps() {
+            let Some(weights) = step.node.weights else { continue };
+            let channels = weights.bias.bytes(program.source()).len() / size_of::<i32>();
+            if weights.filter.dtype == DType::I8 {
+                self.slice::<Multiplier>(channels)?;
+                if ROW_SUMS && matches!(step.node.op, Op::Dense { .. }) {
+                    self.slice::<i32>(channels)?;
+                }
+            } else if weights.fold.is_some() {
+                self.slice::<f32>(channels)?;
+            }
+        }
+        let (total, _) = memory_bytes(program)?;
+        self.bytes(total, CACHE_LINE)?;
+        let (input, output) = edge_lengths(program);
+        self.slice::<i8>(input)?;
+        self.slice::<i8>(output)
+    }
+}
+
+/// Says all that is missing at once, not at each allocation.
+fn has_room(
+    arena: &Bump<'_>,
+    takes: impl FnOnce(&mut Count) -> Option<()>,
+) -> Result<(), LoadError> {
+    let start = arena.alloc(0, 1)?.as_ptr().addr();
+    let mut count = Count { at: start };
+    takes(&mut count).ok_or_else(|| Diagnostic::new(Code::TooLarge, Site::FILE))?;
+    let (requested, remaining) = (count.at - start, arena.remaining());
+    if requested > remaining {
+        return Err(ArenaError::Exhausted { requested, remaining }.into());
+    }
+    Ok(())
+}
+
+/// Activations with scratch behind them, and of it the scratch.
+fn memory_bytes(program: &Program<'_, '_>) -> Option<(usize, usize)> {
+    let workspace = program.steps().map(|step| scratch_bytes(&step)).max().unwrap_or(0);
+    let activations = program.plan().arena_bytes().checked_next_multiple_of(CACHE_LINE)?;
+    Some((activations.checked_add(workspace)?, workspace))
+}
+
+/// Elements of the int8 input and output of a network that may be run on floats.
+fn edge_lengths(program: &Program<'_, '_>) -> (usize, usize) {
+    if program.is_quantized() {
+        (program.input().shape.elements(), program.output().shape.elements())
+    } else {
+        (0, 0)
+    }
+}
+
 fn compile_into<'a>(
     bytes: &'a [u8],
     arena: &'a Bump<'_>,
@@ -89,6 +187,7 @@ fn compile_into<'a>(
 ) -> Result<Option<Program<'a, 'a>>, LoadError> {
     let Some(file) = NkFile::parse(bytes, sink) else { return Ok(None) };
     let size = StorageSize::of(&file);
+    has_room(arena, |count| count.storage(&size))?;
     let storage = Storage {
         nodes: arena.alloc_slice(size.nodes, Node::EMPTY)?,
         values: arena.alloc_slice(size.values, Value::EMPTY)?,

@@ -118,6 +118,27 @@ impl<'a> Network<'a> {
         load::load(bytes, arena)
     }
 
+    /// Bytes of an arena in which this model loads, wherever the arena begins: at most 63 more than it takes. What
+    /// [`load`](Self::load) takes depends on the target, so this is to be asked on the same.
+    ///
+    /// ```
+    /// # use netkit::{arena::Bump, runtime::Network};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let bytes = netkit::include_model!("models/mnist_mlp.nk");
+    /// let arena = Bump::heap(Network::arena_bytes(bytes)?)?;
+    /// let network = Network::load(bytes, &arena)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no valid model.
+    #[cfg(feature = "alloc")]
+    pub fn arena_bytes(bytes: &[u8]) -> Result<usize, LoadError> {
+        load::arena_bytes(bytes)
+    }
+
     /// Maps a file into memory (private, read-only) and loads the model from it. The file must not be
     /// truncated while the network lives.
     ///
