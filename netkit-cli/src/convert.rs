@@ -95,6 +95,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn parse(path: &Path) -> Result<onnx::Model> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if !extension.eq_ignore_ascii_case("onnx") {
+        if extension.eq_ignore_ascii_case("tflite") {
+            bail!(
+                "{}: .tflite files cannot be converted yet; export the model to ONNX",
+                path.display()
+            );
+        }
         bail!("{}: only .onnx files can be converted", path.display());
     }
     let file = limited::read(path, onnx::MAX_FILE_BYTES as u64, "an ONNX file")?;
@@ -155,7 +161,8 @@ fn describe(layer: &Layer) -> String {
         }
         Layer::DepthwiseConv2d(conv) => (conv.channels.to_string(), conv.activation),
         Layer::MaxPool2d(pool) | Layer::AvgPool2d(pool) => {
-            (pool.pool_size.to_string(), Activation::None)
+            let window = pool.geometry();
+            (format!("{}×{}", window.kernel_h, window.kernel_w), Activation::None)
         }
         _ => (String::new(), Activation::None),
     };

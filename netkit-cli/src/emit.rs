@@ -88,7 +88,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             if path.canonicalize().is_ok_and(|path| path == model) {
                 bail!("{} would overwrite the model", path.display());
             }
-            fs::write(path, code).with_context(|| format!("cannot write {}", path.display()))
+            fs::write(path, code).with_context(|| format!("cannot write {}", path.display()))?;
+            complain!("wrote {}", terminal::harmless(path.display()));
+            Ok(())
         }
         _ => {
             terminal::print(format_args!("{code}"));

@@ -111,7 +111,7 @@ fn summary(file: &ModelFile, program: &Program<'_, '_>) {
         "output",
         &format!("{} ({} elements)", program.output_shape(), program.output().shape.elements()),
     ]);
-    head.add_row(["weight floats", &grouped(parameters(program))]);
+    head.add_row(["weights", &grouped(parameters(program))]);
     head.add_row(["MACs", &grouped(program.macs())]);
     head.add_row(["test cases", &program.file().cases().len().to_string()]);
     say!("{head}");

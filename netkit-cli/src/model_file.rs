@@ -147,7 +147,8 @@ fn largest_size(header: &[u8]) -> u64 {
     weights + 2 * biases + METADATA
 }
 
-fn locate(path: &Path) -> Result<PathBuf> {
+/// Where a file is, or what is beside it if there is none.
+pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
     if path.exists() {
         return Ok(path.to_owned());
     }

@@ -21,7 +21,8 @@ pub(crate) struct Arguments {
     model: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Take and give the int8 values of a quantized model as they are
+    /// Take and give the int8 values of a quantized model as they are: -128 to 127, not pixels or other real
+    /// numbers, which `netkit inspect --full` tells the scale and zero point of
     #[arg(long)]
     raw: bool,
     /// Print how long each step takes (the fastest of 10 runs)

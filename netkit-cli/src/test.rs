@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use owo_colors::{OwoColorize as _, Stream};
 use serde_json::json;
 
-use crate::model_file::ModelFile;
+use crate::model_file::{ModelFile, locate};
 use crate::progress;
 use crate::session::Session;
 use crate::terminal::harmless;
@@ -85,7 +85,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if !path.is_dir() {
-        files.push(path.to_owned());
+        // Said at once: it is no test case that failed.
+        files.push(locate(path)?);
         return Ok(());
     }
     let entries =

@@ -137,6 +137,8 @@ fn what_is_no_onnx_file_is_told() {
     assert!(error.starts_with("error: ") && error.contains("not an ONNX file"), "{error}");
     let error = failure(&netkit(&["convert", &model("mnist_mlp.nk")]));
     assert!(error.contains("only .onnx files"), "{error}");
+    let error = failure(&netkit(&["convert", "model.TFLITE"]));
+    assert!(error.contains("export the model to ONNX"), "{error}");
     let error = failure(&netkit(&["convert", "no_such_file.onnx"]));
     assert!(error.contains("cannot read no_such_file.onnx"), "{error}");
 }

@@ -217,6 +217,10 @@ fn test_runs_folders_in_one_arena() {
         report["cases"].as_array().unwrap().len() as u64
     );
     assert!(refused(&["test", "netkit-cli/src"]).contains("no .nk file"));
+    // What is not there is no test case that fails.
+    let missing = refused(&["test", "models/mnist_mlp.nk", "models/mnist_ml.nk"]);
+    assert!(missing.contains("does not exist; did you mean models/mnist_mlp.nk"), "{missing}");
+    assert!(!missing.contains("test cases"), "{missing}");
 }
 
 /// Of a folder only files are models: a pipe would keep the command waiting for ever.
@@ -301,7 +305,9 @@ fn emit_writes_what_the_macro_expands_to() {
     assert!(code.contains("pub struct Digits") && code.contains("/models/mnist_mlp.nk"), "{code}");
     assert!(code.lines().count() < 400);
     let path = scratch("model.rs");
-    printed(&["emit", "models/mnist_mlp.nk", "--name", "Digits", "-o", text(&path)]);
+    let written = netkit(&["emit", "models/mnist_mlp.nk", "--name", "Digits", "-o", text(&path)]);
+    assert!(written.status.success() && written.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&written.stderr).starts_with("wrote "));
     assert_eq!(fs::read_to_string(&path).unwrap(), code);
     assert!(refused(&["emit", "models/mnist_mlp.nk", "--name", "1st"]).contains("no name"));
     let unwritable = refused(&["emit", "models/mnist_mlp.nk", "-o", "no/such/folder/model.rs"]);
