@@ -229,34 +229,82 @@ fn conv2d_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
     }
     let pool = choices.pool(&window, conv.out_channels)?;
     let map: Vec<f32> = file.iter().map(|&bits| f32::from_bits(bits)).collect();
-    let mut expected = vec![0.0; pool.window.out_pixels() * pool.channels];
-    reference::max_pool2d_f32(&pool, &map, &mut expected);
+    let filter = |form| of_form(form, &weights, &packed);
+    pooled(choices, &pool, &map, kernels, |form, rows, output: &mut [f32]| {
+        let mut scratch = Scratch::new(workspace::conv2d_max_pool2d_f32(&conv, &pool, form));
+        let (filter, scratch) = (filter(form), scratch.get());
+        kernels.conv2d_max_pool2d_f32(
+            &conv, &pool, &input, filter, &bias, activation, rows, output, scratch,
+        );
+    });
+    Some(())
+}
+
+/// The filter in one of its forms.
+fn of_form<'a>(form: FilterForm, values: &'a [f32], packed: &'a [f32]) -> Filter<'a> {
+    match form {
+        FilterForm::File => Filter::File { values, scale: None },
+        FilterForm::Packed => Filter::Packed(packed),
+    }
+}
+
+fn of_form_s8<'a>(form: FilterForm, values: &'a [i8], packed: &'a [i8]) -> FilterS8<'a> {
+    match form {
+        FilterForm::File => FilterS8::File(values),
+        FilterForm::Packed => FilterS8::Packed(packed),
+    }
+}
+
+/// Values of a pool: how to pool a whole map of them, and their bits.
+trait Pooled: Copy + PartialEq {
+    const CANARY: Self;
+    fn pool(pool: &Pool2d, map: &[Self], output: &mut [Self]);
+    fn bits(self) -> u32;
+}
+
+impl Pooled for f32 {
+    const CANARY: Self = 7.5;
+    fn pool(pool: &Pool2d, map: &[f32], output: &mut [f32]) {
+        reference::max_pool2d_f32(pool, map, output);
+    }
+    fn bits(self) -> u32 {
+        self.to_bits()
+    }
+}
+
+impl Pooled for i8 {
+    const CANARY: Self = 0x55;
+    fn pool(pool: &Pool2d, map: &[i8], output: &mut [i8]) {
+        reference::max_pool2d_s8(pool, map, output);
+    }
+    fn bits(self) -> u32 {
+        u32::from(self.cast_unsigned())
+    }
+}
+
+/// What `door` gives in two cuts of rows, with the filter in either form, is the pool of the whole map.
+fn pooled<T: Pooled>(
+    choices: &mut Choices<'_>,
+    pool: &Pool2d,
+    map: &[T],
+    kernels: Kernels,
+    mut door: impl FnMut(FilterForm, std::ops::Range<usize>, &mut [T]),
+) {
+    let mut expected = vec![T::CANARY; pool.window.out_pixels() * pool.channels];
+    T::pool(pool, map, &mut expected);
     let rows = cut(choices, pool.window.out_h);
-    for (form, filter) in [
-        (FilterForm::File, Filter::File { values: &weights, scale: None }),
-        (FilterForm::Packed, Filter::Packed(&packed)),
-    ] {
+    for form in [FilterForm::File, FilterForm::Packed] {
         let mut all = Vec::new();
         for rows in rows.clone() {
             let len = rows.len() * pool.window.out_w * pool.channels;
-            let mut output = Canaries::new(len, offset, 7.5);
-            let mut scratch = Scratch::new(workspace::conv2d_max_pool2d_f32(&conv, &pool, form));
-            kernels.conv2d_max_pool2d_f32(
-                &conv,
-                &pool,
-                &input,
-                filter,
-                &bias,
-                activation,
-                rows,
-                output.get(),
-                scratch.get(),
-            );
+            let mut output = Canaries::new(len, choices.below(64), T::CANARY);
+            door(form, rows, output.get());
             all.extend(output.take());
         }
-        assert_eq!(bits(&all), bits(&expected), "{conv:?} {pool:?} {form:?}");
+        let same = all.len() == expected.len()
+            && all.iter().zip(&expected).all(|(a, b)| a.bits() == b.bits());
+        assert!(same, "{pool:?} {form:?} {}", kernels.isa().name());
     }
-    Some(())
 }
 
 fn depthwise_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
@@ -293,6 +341,17 @@ fn depthwise_f32(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
     };
     let file = run(FilterForm::File, Filter::File { values: &weights, scale: None });
     assert_eq!(file, run(FilterForm::Packed, Filter::Packed(&packed)), "{conv:?}");
+    let pool = choices.pool(&window, outputs)?;
+    let map: Vec<f32> = file.iter().map(|&bits| f32::from_bits(bits)).collect();
+    let filter = |form| of_form(form, &weights, &packed);
+    pooled(choices, &pool, &map, kernels, |form, rows, output: &mut [f32]| {
+        let bytes = workspace::depthwise_conv2d_max_pool2d_f32(&conv, &pool, form);
+        let mut scratch = Scratch::new(bytes);
+        let (filter, scratch) = (filter(form), scratch.get());
+        kernels.depthwise_conv2d_max_pool2d_f32(
+            &conv, &pool, &input, filter, &bias, activation, rows, output, scratch,
+        );
+    });
     Some(())
 }
 
@@ -393,36 +452,23 @@ fn conv2d_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
         assert_eq!(all, expected, "{conv:?} {form:?} {}", kernels.isa().name());
     }
     let pool = choices.pool(&window, conv.out_channels)?;
-    let map = expected;
-    let mut expected = vec![0; pool.window.out_pixels() * pool.channels];
-    reference::max_pool2d_s8(&pool, &map, &mut expected);
-    let rows = cut(choices, pool.window.out_h);
-    for (form, filter) in [
-        (FilterForm::File, FilterS8::File(&weights)),
-        (FilterForm::Packed, FilterS8::Packed(&packed)),
-    ] {
-        let mut all = Vec::new();
-        for rows in rows.clone() {
-            let len = rows.len() * pool.window.out_w * pool.channels;
-            let mut output = Canaries::new(len, choices.below(64), 0x55);
-            let mut scratch = Scratch::new(workspace::conv2d_max_pool2d_s8(&conv, &pool, form));
-            kernels.conv2d_max_pool2d_s8(
-                &conv,
-                &pool,
-                &input,
-                layer.zero_point,
-                filter,
-                &layer.bias,
-                &layer.multipliers,
-                layer.stage,
-                rows,
-                output.get(),
-                scratch.get(),
-            );
-            all.extend(output.take());
-        }
-        assert_eq!(all, expected, "{conv:?} {pool:?} {form:?} {}", kernels.isa().name());
-    }
+    let filter = |form| of_form_s8(form, &weights, &packed);
+    pooled(choices, &pool, &expected, kernels, |form, rows, output: &mut [i8]| {
+        let mut scratch = Scratch::new(workspace::conv2d_max_pool2d_s8(&conv, &pool, form));
+        kernels.conv2d_max_pool2d_s8(
+            &conv,
+            &pool,
+            &input,
+            layer.zero_point,
+            filter(form),
+            &layer.bias,
+            &layer.multipliers,
+            layer.stage,
+            rows,
+            output,
+            scratch.get(),
+        );
+    });
     Some(())
 }
 
@@ -464,6 +510,25 @@ fn depthwise_s8(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
         }
         assert_eq!(all, expected, "{conv:?} {form:?} {}", kernels.isa().name());
     }
+    let pool = choices.pool(&window, outputs)?;
+    let filter = |form| of_form_s8(form, &weights, &packed);
+    pooled(choices, &pool, &expected, kernels, |form, rows, output: &mut [i8]| {
+        let bytes = workspace::depthwise_conv2d_max_pool2d_s8(&conv, &pool, form);
+        let mut scratch = Scratch::new(bytes);
+        kernels.depthwise_conv2d_max_pool2d_s8(
+            &conv,
+            &pool,
+            &input,
+            layer.zero_point,
+            filter(form),
+            &layer.bias,
+            &layer.multipliers,
+            layer.stage,
+            rows,
+            output,
+            scratch.get(),
+        );
+    });
     Some(())
 }
 
