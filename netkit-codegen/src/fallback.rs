@@ -16,7 +16,7 @@ pub(crate) fn items(
     name: &Ident,
     error: TokenStream,
 ) -> TokenStream {
-    let broken = format_ident!("Broken{name}", span = name.span());
+    let broken = format_ident!("NetkitStandsFor{name}", span = name.span());
     let doc = format!("Stands for `{name}`, whose model has errors.");
     // On the name's line, as the real type would be.
     let span = name.span();
