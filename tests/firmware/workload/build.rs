@@ -1,5 +1,5 @@
-//! Makes the small networks of `netkit-backbones`, which between them hold every kind of layer, and a `netkit::model!` for
-//! each, so that none is forgotten.
+//! Makes the small networks of `netkit-backbones`, which between them hold every kind of layer, and a `netkit::model!` and a
+//! file to load for each, so that none is forgotten.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let (mut modules, mut float, mut int8) = (String::new(), String::new(), String::new());
+    let mut loaded = String::new();
     for network in netkit_backbones::small() {
         let name = network.name;
         let bytes = network.model.to_bytes().unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -20,11 +21,17 @@ fn main() {
         // Writing to a `String` cannot fail.
         let _ = writeln!(
             modules,
-            "mod {name} {{\n    netkit::model!(#[doc = \"`{name}`.\"] pub Network = \"$OUT_DIR/{name}.nk\");\n}}"
+            "pub(crate) mod {name} {{\n    netkit::model!(#[doc = \"`{name}`.\"] pub Network = \"$OUT_DIR/{name}.nk\");\n}}"
         );
+        let lengths =
+            format!("{{ {name}::Network::INPUT_LEN }}, {{ {name}::Network::OUTPUT_LEN }}");
+        let _ = writeln!(list, "    {run}::<_, {name}::Network, {lengths}>(board);");
         let _ = writeln!(
-            list,
-            "    {run}::<_, {name}::Network, {{ {name}::Network::INPUT_LEN }}, {{ {name}::Network::OUTPUT_LEN }}>(board);"
+            loaded,
+            "    use crate::layers::{name};\n    \
+             static {upper}: &[u8] = netkit::include_model!(concat!(env!(\"OUT_DIR\"), \"/{name}.nk\"));\n    \
+             {run}::<_, {name}::Network, {lengths}>(board, {upper});",
+            upper = name.to_uppercase()
         );
     }
     let source = format!(
@@ -32,6 +39,10 @@ fn main() {
          /// Runs the int8 networks.\npub fn run_int8(board: &mut impl Board) {{\n{int8}}}\n"
     );
     write_if_new(out.join("networks.rs"), source.as_bytes());
+    let source = format!(
+        "/// Loads and runs every network.\npub fn run(board: &mut impl Board) {{\n{loaded}}}\n"
+    );
+    write_if_new(out.join("loaded.rs"), source.as_bytes());
 }
 
 /// What is there and right stays as old as it is, so that what includes it is not compiled again.

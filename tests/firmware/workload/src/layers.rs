@@ -10,7 +10,7 @@ use netkit_core::op::Activation;
 
 include!(concat!(env!("OUT_DIR"), "/networks.rs"));
 
-const RUNS: [&str; 2] = ["first", "second"];
+pub(crate) const RUNS: [&str; 2] = ["first", "second"];
 
 /// Never inlined: one network's memory is on the stack at a time.
 #[inline(never)]

@@ -17,6 +17,7 @@ pub mod digits;
 mod forward;
 pub mod kernels_s8;
 pub mod layers;
+pub mod loaded;
 mod random;
 mod report;
 pub mod smoke;
