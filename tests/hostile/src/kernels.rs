@@ -2,11 +2,13 @@
 //! and nothing written outside the output.
 
 use crate::random::Random;
-use netkit_core::op::{Conv2d, Dense, DepthwiseConv2d, Padding, Pool2d, Window};
+use netkit_core::op::{
+    Concat, Conv2d, Dense, DepthwiseConv2d, Padding, PerChannel, Pool2d, Upsample2x, Window,
+};
 use netkit_core::pack;
 use netkit_core::quant::{AddStage, Multiplier, OutputStage, Quant, SoftmaxStage};
 use netkit_kernels::reference::{self, LayerS8};
-use netkit_kernels::{Filter, FilterForm, FilterS8, Kernels, workspace};
+use netkit_kernels::{Filter, FilterForm, FilterS8, Kernels, concat, copy, upsample2x, workspace};
 
 /// A choice of numbers read off the input, and random ones behind its end.
 struct Choices<'a> {
@@ -150,7 +152,13 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
         4 => dense_f32(choices, kernels),
         5 => dense_s8(choices, kernels),
         6 => pools(choices, kernels).is_some(),
-        _ => elementwise_s8(choices, kernels),
+        _ => {
+            elementwise_s8(choices, kernels);
+            elementwise_f32(choices, kernels);
+            norms(choices, kernels);
+            moves(choices);
+            true
+        }
     }
 }
 
@@ -268,7 +276,7 @@ impl Pooled for f32 {
         reference::max_pool2d_f32(pool, map, output);
     }
     fn bits(self) -> u32 {
-        self.to_bits()
+        bits(&[self])[0]
     }
 }
 
@@ -592,7 +600,7 @@ fn pools(choices: &mut Choices<'_>, kernels: Kernels) -> Option<()> {
     Some(())
 }
 
-fn elementwise_s8(choices: &mut Choices<'_>, kernels: Kernels) -> bool {
+fn elementwise_s8(choices: &mut Choices<'_>, kernels: Kernels) {
     let len = 1 + choices.below(200);
     let (left, right) = (choices.bytes(len), choices.bytes(len));
     let mut quant = || Quant {
@@ -613,5 +621,127 @@ fn elementwise_s8(choices: &mut Choices<'_>, kernels: Kernels) -> bool {
     let mut output = Canaries::new(len, choices.below(64), 0x55);
     kernels.softmax_s8(&stage, &left, output.get());
     assert_eq!(output.take(), expected, "{stage:?} {}", kernels.isa().name());
-    true
+}
+
+/// Float operators are the same wherever input and output lie: what is written at two misalignments has the same bits.
+fn anywhere(
+    choices: &mut Choices<'_>,
+    len: usize,
+    kernels: Kernels,
+    mut door: impl FnMut(&mut [f32]),
+) -> Vec<f32> {
+    let [one, other] = [0, 1].map(|_| {
+        let mut output = Canaries::new(len, choices.below(16), 7.5);
+        door(output.get());
+        output.take()
+    });
+    assert_eq!(bits(&one), bits(&other), "{}", kernels.isa().name());
+    one
+}
+
+fn elementwise_f32(choices: &mut Choices<'_>, kernels: Kernels) {
+    let len = choices.below(200);
+    let (a, b, activation) = (choices.floats(len), choices.floats(len), activation(choices));
+    let of_one = anywhere(choices, len, kernels, |to| kernels.activation_f32(activation, &a, to));
+    let sums = anywhere(choices, len, kernels, |to| kernels.add_f32(&a, &b, activation, to));
+    // In pieces it is the same, too.
+    let cut = choices.below(len + 1);
+    let mut piece = vec![0.0; len - cut];
+    kernels.activation_f32(activation, &a[cut..], &mut piece);
+    assert_eq!(bits(&piece), bits(&of_one[cut..]), "{activation:?} {}", kernels.isa().name());
+    kernels.add_f32(&a[cut..], &b[cut..], activation, &mut piece);
+    assert_eq!(bits(&piece), bits(&sums[cut..]), "{activation:?} {}", kernels.isa().name());
+}
+
+fn norms(choices: &mut Choices<'_>, kernels: Kernels) {
+    let [pixels, channels] = [1 + choices.below(30), 1 + choices.below(60)];
+    let shape = PerChannel { pixels, channels };
+    let (len, epsilon) = (pixels * channels, 1e-5);
+    let (input, gamma) = (choices.floats(len), choices.weights(channels));
+    let (beta, activation) = (choices.weights(channels), activation(choices));
+    anywhere(choices, len, kernels, |to| {
+        kernels.batch_norm_f32(&shape, &input, &gamma, &beta, activation, to);
+    });
+    let whole = anywhere(choices, len, kernels, |to| {
+        kernels.layer_norm_f32(&shape, epsilon, &input, &gamma, &beta, to);
+    });
+    // A pixel is normalized without a look at the others.
+    let last = len - channels;
+    let mut alone = vec![0.0; channels];
+    let pixel = PerChannel { pixels: 1, channels };
+    kernels.layer_norm_f32(&pixel, epsilon, &input[last..], &gamma, &beta, &mut alone);
+    assert_eq!(bits(&alone), bits(&whole[last..]), "{shape:?} {}", kernels.isa().name());
+    anywhere(choices, len, kernels, |to| {
+        let mut scratch = Scratch::new(workspace::global_response_norm_f32(&shape));
+        let scratch = scratch.get();
+        kernels.global_response_norm_f32(&shape, epsilon, &input, &gamma, &beta, to, scratch);
+    });
+    anywhere(choices, len, kernels, |to| kernels.softmax_f32(&input, to));
+}
+
+fn moves(choices: &mut Choices<'_>) {
+    let [in_h, in_w, channels] = [1 + choices.below(5), 1 + choices.below(5), choices.below(9)];
+    let upsample = Upsample2x { in_h, in_w, channels };
+    let input = choices.bytes(in_h * in_w * channels);
+    let mut expected = vec![0; 4 * input.len()];
+    reference::upsample2x(&upsample, &input, &mut expected);
+    let mut all = Vec::new();
+    for rows in cut(choices, 2 * in_h) {
+        let mut output = Canaries::new(rows.len() * 2 * in_w * channels, 0, 0x55);
+        upsample2x(&upsample, &input, rows, output.get());
+        all.extend(output.take());
+    }
+    assert_eq!(all, expected, "{upsample:?}");
+
+    let outer = 1 + choices.below(5);
+    let mut inner = [0; 4];
+    let present = 1 + choices.below(4);
+    inner[..present].fill_with(|| 1 + choices.below(9));
+    let joined = Concat { outer, inner };
+    let inputs = inner.map(|inner| choices.bytes(outer * inner));
+    let inputs: Vec<&[i8]> = inputs[..present].iter().map(Vec::as_slice).collect();
+    let len = outer * inner.iter().sum::<usize>();
+    let mut expected = vec![0; len];
+    reference::concat(&joined, &inputs, &mut expected);
+    let mut output = Canaries::new(len, choices.below(16), 0x55);
+    concat(&joined, &inputs, output.get());
+    let output = output.take();
+    assert_eq!(output, expected, "{joined:?}");
+    let mut copied = Canaries::new(len, choices.below(16), 0x55);
+    copy(&output, copied.get());
+    assert_eq!(copied.take(), output);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// Doors that need not be called: they measure, and take neither files nor values.
+    const MEASURE: [&str; 3] = ["multiply_adds_f32", "multiply_adds_s8", "read_f32"];
+
+    /// Called by another door with nothing in one place, and then the same.
+    const BY_ANOTHER: [&str; 1] = ["dense_s8_with_row_sums"];
+
+    #[test]
+    fn every_door_of_the_kernels_is_called() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let calls = include_str!("kernels.rs");
+        let mut doors = 0;
+        for file in fs::read_dir(root.join("netkit-kernels/src/doors")).unwrap() {
+            let source = fs::read_to_string(file.unwrap().path()).unwrap();
+            for line in source.lines() {
+                let door = line.trim_start().strip_prefix("pub fn ");
+                // A macro's functions call the methods of their names.
+                let Some(name) = door.filter(|door| !door.starts_with('$')) else { continue };
+                let name = name.split(['(', '<']).next().unwrap();
+                doors += 1;
+                let exempt = MEASURE.contains(&name) || BY_ANOTHER.contains(&name);
+                let called = calls.contains(&format!("kernels.{name}("))
+                    || calls.lines().any(|line| line.trim_start().starts_with(&format!("{name}(")));
+                assert!(called || exempt, "{name} is never called");
+            }
+        }
+        assert!(doors > 25, "{doors} doors found");
+    }
 }
