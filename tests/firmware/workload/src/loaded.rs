@@ -21,18 +21,30 @@ fn load<'a>(file: &'a [u8], arena: &'a Bump<'_>) -> Network<'a> {
     }
 }
 
+/// Loads a network into memory of its own and runs it as often as [`RUNS`] says.
+fn runs<B: Board>(
+    board: &mut B,
+    name: &str,
+    file: &[u8],
+    mut run: impl FnMut(&mut B, &mut Network<'_>, &mut Random),
+) {
+    Report::remark(board, name, "data", file.len() as i32);
+    let mut memory = [0; MEMORY];
+    let arena = Bump::init(&mut memory);
+    let mut network = load(file, &arena);
+    let mut random = Random(1);
+    for _ in RUNS {
+        run(board, &mut network, &mut random);
+    }
+}
+
 /// Never inlined: one network's memory is on the stack at a time.
 #[inline(never)]
 fn float<B: Board, M, const INPUT: usize, const OUTPUT: usize>(board: &mut B, file: &[u8])
 where
     M: Model<Input = [f32; INPUT], Output = [f32; OUTPUT]> + Default,
 {
-    Report::remark(board, M::NAME, "data", file.len() as i32);
-    let mut memory = [0; MEMORY];
-    let arena = Bump::init(&mut memory);
-    let mut network = load(file, &arena);
-    let mut random = Random(1);
-    for _ in RUNS {
+    runs(board, M::NAME, file, |board, network, random| {
         let mut input = [0.0; INPUT];
         input.fill_with(|| f32::from(random.next() as i8) / 64.0);
         let (mut expected, mut output) = ([0.0; OUTPUT], [0.0; OUTPUT]);
@@ -40,7 +52,7 @@ where
         assert!(network.forward(&input, &mut output).is_ok());
         assert!(output.map(f32::to_bits) == expected.map(f32::to_bits), "the loader's bits differ");
         Report::f32(board, M::NAME, &output);
-    }
+    });
 }
 
 /// As `float`.
@@ -49,12 +61,7 @@ fn int8<B: Board, M, const INPUT: usize, const OUTPUT: usize>(board: &mut B, fil
 where
     M: QuantizedModel<QuantizedInput = [i8; INPUT], QuantizedOutput = [i8; OUTPUT]> + Default,
 {
-    Report::remark(board, M::NAME, "data", file.len() as i32);
-    let mut memory = [0; MEMORY];
-    let arena = Bump::init(&mut memory);
-    let mut network = load(file, &arena);
-    let mut random = Random(1);
-    for _ in RUNS {
+    runs(board, M::NAME, file, |board, network, random| {
         let mut input = [0; INPUT];
         input.fill_with(|| random.next() as i8);
         let (mut expected, mut output) = ([0; OUTPUT], [0; OUTPUT]);
@@ -62,5 +69,5 @@ where
         assert!(network.forward_i8(&input, &mut output).is_ok());
         assert!(output == expected, "the loader's bits differ");
         Report::i8(board, M::NAME, &output);
-    }
+    });
 }
