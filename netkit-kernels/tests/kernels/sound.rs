@@ -54,79 +54,62 @@ fn hostile_windows_are_refused_or_computed_but_never_read_out_of_bounds() {
 }
 
 /// A door that pools, called for a convolution of one channel and weights of ones.
-type PooledDoor = fn(Kernels, &Window, &Pool2d, &[i8], &mut [u8]) -> i32;
+struct PooledDoor {
+    name: &'static str,
+    /// What its scratch takes, the filter being in file order.
+    scratch: fn(&Window, &Pool2d) -> usize,
+    /// Gives its only output.
+    call: fn(Kernels, &Window, &Pool2d, &[i8], &mut [u8]) -> i32,
+}
 
-/// The doors; each gives its only output.
-const POOLED_DOORS: [PooledDoor; 4] = [
-    |kernels, &window, pool, input, scratch| {
-        let conv = Conv2d { window, in_channels: 1, out_channels: 1 };
-        let input: Vec<f32> = input.iter().map(|&x| x.into()).collect();
-        let (filter, none) = (Filter::File { values: &[1.0; 4], scale: None }, Activation::None);
-        let mut output = [7.0];
-        let to = &mut output;
-        kernels.conv2d_max_pool2d_f32(&conv, pool, &input, filter, &[0.0], none, 0..1, to, scratch);
-        output[0] as i32
-    },
-    |kernels, &window, pool, input, scratch| {
-        let conv = DepthwiseConv2d { window, channels: 1, multiplier: 1 };
-        let input: Vec<f32> = input.iter().map(|&x| x.into()).collect();
-        let (filter, none) = (Filter::File { values: &[1.0; 4], scale: None }, Activation::None);
-        let mut output = [7.0];
-        let (to, bias) = (&mut output, &[0.0]);
-        kernels.depthwise_conv2d_max_pool2d_f32(
-            &conv,
-            pool,
-            &input,
-            filter,
-            bias,
-            none,
-            0..1,
-            to,
-            scratch,
-        );
-        output[0] as i32
-    },
-    |kernels, &window, pool, input, scratch| {
-        let conv = Conv2d { window, in_channels: 1, out_channels: 1 };
-        let mut output = [7];
-        let (filter, to) = (FilterS8::File(&[1; 4]), &mut output);
-        let (bias, stage) = (&[0], STAGE);
-        kernels.conv2d_max_pool2d_s8(
-            &conv,
-            pool,
-            input,
-            0,
-            filter,
-            bias,
-            &ONE,
-            stage,
-            0..1,
-            to,
-            scratch,
-        );
-        output[0].into()
-    },
-    |kernels, &window, pool, input, scratch| {
-        let conv = DepthwiseConv2d { window, channels: 1, multiplier: 1 };
-        let mut output = [7];
-        let (filter, to) = (FilterS8::File(&[1; 4]), &mut output);
-        let (bias, stage) = (&[0], STAGE);
-        kernels.depthwise_conv2d_max_pool2d_s8(
-            &conv,
-            pool,
-            input,
-            0,
-            filter,
-            bias,
-            &ONE,
-            stage,
-            0..1,
-            to,
-            scratch,
-        );
-        output[0].into()
-    },
+/// The door of a name: its convolution of one channel, its filter and bias, and what else stands between bias and rows.
+macro_rules! door {
+    ($door:ident, $conv:expr, $input:expr, ($($zero_point:expr)?), $filter:expr, $bias:expr, ($($more:expr),+)) => {
+        PooledDoor {
+            name: stringify!($door),
+            scratch: |&window, pool| workspace::$door(&$conv(window), pool, FilterForm::File),
+            call: |kernels, &window, pool, input, scratch| {
+                let input: Vec<_> = input.iter().map($input).collect();
+                let (conv, mut output) = ($conv(window), [7i8.into()]);
+                kernels.$door(
+                    &conv, pool, &input, $($zero_point,)? $filter, $bias, $($more,)+ 0..1, &mut output, scratch,
+                );
+                output[0] as i32
+            },
+        }
+    };
+}
+
+/// One that takes floats, and one that takes bytes.
+macro_rules! doors {
+    ($f32:ident, $s8:ident, $conv:expr) => {
+        [
+            door!(
+                $f32,
+                $conv,
+                |&x| f32::from(x),
+                (),
+                Filter::File { values: &[1.0; 4], scale: None },
+                &[0.0],
+                (Activation::None)
+            ),
+            door!($s8, $conv, |&x| x, (0), FilterS8::File(&[1; 4]), &[0], (&ONE, STAGE)),
+        ]
+    };
+}
+
+const POOLED_DOORS: [[PooledDoor; 2]; 2] = [
+    doors!(conv2d_max_pool2d_f32, conv2d_max_pool2d_s8, convolution),
+    doors!(depthwise_conv2d_max_pool2d_f32, depthwise_conv2d_max_pool2d_s8, depthwise),
 ];
+
+fn convolution(window: Window) -> Conv2d {
+    Conv2d { window, in_channels: 1, out_channels: 1 }
+}
+
+fn depthwise(window: Window) -> DepthwiseConv2d {
+    DepthwiseConv2d { window, channels: 1, multiplier: 1 }
+}
 
 const STAGE: OutputStage = OutputStage { zero_point: 0, low: -128, high: 127 };
 
@@ -139,17 +122,20 @@ fn what_does_not_fit_a_pool_leaves_the_output_as_it_was() {
     on_each_isa(|kernels| {
         let fits = Window::new((2, 2), (2, 2), 2, Padding::default()).unwrap();
         let pool = |window| Pool2d { window, channels: 1 };
-        for (i, door) in POOLED_DOORS.into_iter().enumerate() {
+        for PooledDoor { name, scratch, call } in POOLED_DOORS.as_flattened() {
             let run = |of: &Window, pool: &Pool2d, input: usize, scratch: usize| {
                 let mut memory = Scratch::new(scratch);
                 let input = vec![1; input];
-                let run = || door(kernels, of, pool, &input, memory.get());
+                let run = || call(kernels, of, pool, &input, memory.get());
                 // A panic in builds with debug assertions, an output as it was in others.
                 std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or(7)
             };
-            let enough = 1 << 12;
-            assert_eq!(run(&window(), &pool(fits), 9, enough), 4, "door {i}: this one fits");
-            assert_eq!(run(&window(), &pool(fits), 8, enough), 7, "door {i}: input");
+            let (bytes, more) = (scratch(&window(), &pool(fits)), 1 << 12);
+            assert_eq!(run(&window(), &pool(fits), 9, bytes), 4, "{name}: this one fits");
+            assert_eq!(run(&window(), &pool(fits), 8, bytes), 7, "{name}: input");
+            if bytes > 0 {
+                assert_eq!(run(&window(), &pool(fits), 9, bytes - 1), 7, "{name}: scratch");
+            }
             for wrong in [
                 Window { in_h: 3, ..fits },
                 Window { in_w: 1, ..fits },
@@ -159,32 +145,23 @@ fn what_does_not_fit_a_pool_leaves_the_output_as_it_was() {
                 Window { dilation_h: usize::MAX / 2, ..fits },
                 Window { out_w: usize::MAX, ..fits },
             ] {
-                assert_eq!(run(&window(), &pool(wrong), 9, enough), 7, "door {i}: {wrong:?}");
+                assert_eq!(run(&window(), &pool(wrong), 9, more), 7, "{name}: {wrong:?}");
             }
             let channels = Pool2d { window: fits, channels: 2 };
-            assert_eq!(run(&window(), &channels, 9, enough), 7, "door {i}: channels");
+            assert_eq!(run(&window(), &channels, 9, more), 7, "{name}: channels");
             // The last is one whose square overflows.
             for wrong in [0, usize::MAX, usize::MAX / 2, 1 << (usize::BITS / 2 + 1)] {
                 let w = window();
                 for of in [
                     Window { kernel_h: wrong, ..w },
-                    Window { stride_w: wrong, ..w },
+                    Window { stride_h: wrong, ..w },
                     Window { dilation_h: wrong, ..w },
                     Window { out_h: wrong, ..w },
                     Window { in_w: wrong, ..w },
                 ] {
-                    assert_eq!(run(&of, &pool(fits), 9, enough), 7, "door {i}: {of:?}");
+                    assert_eq!(run(&of, &pool(fits), 9, more), 7, "{name}: {of:?}");
                 }
             }
-        }
-        let conv = Conv2d { window: window(), in_channels: 1, out_channels: 1 };
-        let pool = pool(fits);
-        let bytes = workspace::conv2d_max_pool2d_f32(&conv, &pool, FilterForm::File);
-        if let Some(less) = bytes.checked_sub(1) {
-            let mut memory = Scratch::new(less);
-            let run = || POOLED_DOORS[0](kernels, &window(), &pool, &[1; 9], memory.get());
-            let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-            assert_eq!(run.unwrap_or(7), 7, "scratch");
         }
     });
 }
