@@ -1,7 +1,7 @@
 //! Quantization: the one definition of int8 arithmetic that every kernel matches to the last bit.
 //!
 //! A quantized value `q` stands for the real number `scale · (q − zero_point)`. Sections cited are
-//! those of the specification of the format `.nk`, version 4.
+//! those of `docs/format.md`.
 
 use crate::op::Activation;
 
