@@ -112,7 +112,7 @@ impl<S: BlocksS8, const PIECES: usize> KernelOn<S> for ColumnsOf<'_, PIECES> {
             }
             // The last pieces once more rather than a shorter step.
             let next = (piece + at_once).min(count - at_once);
-            unrolled!(row < 4 <= 4 {
+            unrolled!(row < 4 {
                 from[row] = from[row].wrapping_add((next - piece) * steps[row]);
             });
             piece = next;
@@ -264,7 +264,7 @@ impl<const T: usize> Sums<'_, T> {
         let Self { from, stream, groups, mut weights, start } = self;
         let block = block_len::<S>();
         let mut sums = [[simd.parts(simd.splat(0)); 4]; P];
-        unrolled!(v < 4 <= 4 {
+        unrolled!(v < 4 {
             // SAFETY: `start` has four vectors of any set.
             let start = unsafe { simd.load_sums(start.as_ptr().wrapping_add(v * S::LANES)) };
             unrolled!(p < P {
@@ -274,7 +274,7 @@ impl<const T: usize> Sums<'_, T> {
         let count = if T == 0 { groups.len() } else { T };
         for &at in groups.iter().take(count) {
             let from = from.wrapping_add(at);
-            unrolled!(v < 4 <= 4 {
+            unrolled!(v < 4 {
                 // SAFETY: the caller vouches for the weights.
                 let w = unsafe { simd.load_weights(weights.wrapping_add(v * block)) };
                 unrolled!(p < P {
@@ -290,7 +290,7 @@ impl<const T: usize> Sums<'_, T> {
         let mut outputs = [simd.pack([simd.splat(0); 4], stage); P];
         unrolled!(p < P {
             let mut rescaled = [simd.splat(0); 4];
-            unrolled!(v < 4 <= 4 {
+            unrolled!(v < 4 {
                 let sums = simd.total(sums[p][v]);
                 rescaled[v] = rescale_as::<S, HOW>(simd, sums, &scales[v]);
             });

@@ -146,7 +146,7 @@ unsafe fn dot_panel<S: SimdS8>(
         }
     });
     let mut sums = [simd.splat(0); GROUPS / 2];
-    unrolled!(g < 4 <= 4 {
+    unrolled!(g < 4 {
         sums[g] = simd.add(simd.total(acc[g]), simd.total(acc[g + GROUPS / 2]));
     });
     simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3]))

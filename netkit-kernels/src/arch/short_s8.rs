@@ -101,7 +101,7 @@ impl<S: SimdS8, const G: usize, const V: usize> ShortOutputsOf<'_, S, G, V> {
                 let next =
                     unsafe { dots(simd, from, tile.step, behind.max(1), &offsets, &w, &start) };
                 let mut rescaled = [simd.splat(0); 4];
-                unrolled!(i < 4 <= 4 {
+                unrolled!(i < 4 {
                     rescaled[i] = rescale_as::<S, HOW>(simd, sums[i], &scales[i % V]);
                 });
                 let outputs = simd.narrow(rescaled, &stage);

@@ -183,7 +183,7 @@ unsafe fn rescale_quad<S: SimdS8, const V: usize, const HOW: u8>(
     scales: &[S::Scales; V],
 ) -> [S::Sums; 4] {
     let mut rescaled = [simd.splat(0); 4];
-    unrolled!(i < 4 <= 4 {
+    unrolled!(i < 4 {
         if i < count {
             // SAFETY: the caller vouches for the sums.
             let sums = unsafe { simd.load_sums(from.wrapping_add(i * S::LANES)) };

@@ -57,13 +57,17 @@ impl GroupRuns {
     }
 }
 
-/// The body once for each `p` below `P`, which is at most 14, or at most 4 where `unrolled!(p < P <= 4 { … })` says so: the
-/// compiler reads every copy, and loops in one another are soon hundreds. A loop this long it leaves a loop, and arrays
-/// that are indexed with a variable in memory. Conditions are constants, so that no code is made of what is not reached.
+/// The body once for each `p` below `P`, which is at most 14, or at most 4 where it is a literal or `unrolled!(p < P <= 4
+/// { … })` says so: the compiler reads every copy, and loops in one another are soon hundreds. A loop this long it leaves a
+/// loop, and arrays that are indexed with a variable in memory. Conditions are constants, so that no code is made of what is
+/// not reached.
 macro_rules! unrolled {
     ($p:ident < $n:tt <= 4 $body:block) => {
         const { assert!($n <= 4) };
         $crate::arch::tile_s8::unrolled!($p < $n $body 0 1 2 3)
+    };
+    ($p:ident < $n:literal $body:block) => {
+        $crate::arch::tile_s8::unrolled!($p < $n <= 4 $body)
     };
     ($p:ident < $n:tt $body:block) => {
         const { assert!($n <= 14) };

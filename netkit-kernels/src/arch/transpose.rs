@@ -226,7 +226,7 @@ unsafe fn sum_weights<S: SimdS8>(simd: S, panel: *mut i8, groups: usize) {
         let mut from = panel.cast_const().wrapping_add(GROUP_BYTES + lane * GROUP);
         let mut left = groups;
         while left >= 4 {
-            unrolled!(i < 4 <= 4 {
+            unrolled!(i < 4 {
                 // SAFETY: the caller vouches for all groups, and `LANES` divides a panel's channels.
                 let weights = unsafe { simd.load_weights(from.wrapping_add(i * GROUP_BYTES)) };
                 sums[i] = simd.dot(sums[i], inputs, weights);

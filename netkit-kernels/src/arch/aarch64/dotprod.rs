@@ -70,7 +70,7 @@ unsafe fn dot_lane<const GROUP: i32, const P: usize, const V: usize>(
     x: &[int8x16_t; P],
     sums: &mut [[Sums; V]; P],
 ) {
-    unrolled!(half < 2 <= 4 {
+    unrolled!(half < 2 {
         // SAFETY: the token proves NEON; the caller vouches for 32 weights.
         let w = unsafe { vld1q_s8(from.wrapping_add(16 * half)) };
         unrolled!(p < P {

@@ -326,7 +326,7 @@ fn broadcast(four: u32) -> [int16x8_t; 4] {
 #[target_feature(enable = "neon")]
 #[inline]
 fn dot(mut sums: Sums, inputs: [int16x8_t; 4], weights: [int16x8_t; 4]) -> Sums {
-    unrolled!(k < 4 <= 4 {
+    unrolled!(k < 4 {
         let (x, w) = (inputs[k], weights[k]);
         sums[0] = vmlal_s16(sums[0], vget_low_s16(w), vget_low_s16(x));
         sums[1] = vmlal_high_s16(sums[1], w, x);
