@@ -66,6 +66,9 @@ impl Window {
             && self.pad_left < limit
             && self.in_h < limit
             && self.in_w < limit
+            // Beside an output of 0 the products below say nothing about them.
+            && self.stride_h < limit
+            && self.stride_w < limit
             && self.out_h.saturating_mul(self.stride_h) < limit
             && self.out_w.saturating_mul(self.stride_w) < limit
             && self.kernel_h.saturating_mul(self.dilation_h) < limit
@@ -242,6 +245,10 @@ mod tests {
             assert!(!Window { kernel_w: wrong, ..good }.is_computable_in(bits));
             assert!(!Window { stride_h: wrong, ..good }.is_computable_in(bits));
             assert!(!Window { dilation_w: wrong, ..good }.is_computable_in(bits));
+        }
+        for bits in [32, 64] {
+            let none = Window { out_h: 0, stride_h: 1 << (bits / 2 - 1), ..map(8, 8, 0) };
+            assert!(!none.is_computable_in(bits), "a stride beside no output");
         }
     }
 

@@ -28,10 +28,12 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let (w, channels) = (&self.pool.window, self.pool.channels);
-        if !self.is_sound() || channels == 0 {
+        if !self.is_sound() || self.output.is_empty() {
             return;
         }
-        let row_pitch = w.dilation_h * w.in_w * channels;
+        // What does not fit is not read: there are no such taps.
+        let row_pitch = (w.dilation_h * w.in_w).wrapping_mul(channels);
+        let column_pitch = w.dilation_w.wrapping_mul(channels);
         // Columns from a window's first tap to behind its last.
         let span = w.span().1;
         let mut pixels = self.output.chunks_mut(self.pitch.max(1));
@@ -53,7 +55,7 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
                     rows: is.len(),
                     row_pitch,
                     columns: js.len(),
-                    column_pitch: w.dilation_w * channels,
+                    column_pitch,
                 };
                 // A window without a tap sums to 0, and 0 / 1 is 0.
                 let count = simd.splat((is.len() * js.len()).max(1) as f32);

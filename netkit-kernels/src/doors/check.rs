@@ -57,8 +57,7 @@ const fn is_pool_of(pool: &Pool2d, conv: &Window, channels: &[usize]) -> bool {
         && has(pool.channels, channels)
 }
 
-/// Whether `output_len` elements are rows `rows` of a pool that reads the map of a convolution, as in [`is_pool_of`]; `door` is
-/// who asks.
+/// Whether `output_len` elements, not none, are rows `rows` of a pool as in [`is_pool_of`]; `door` is who asks.
 #[inline]
 pub(super) fn pools(
     door: &str,
@@ -73,7 +72,8 @@ pub(super) fn pools(
     require!(or false, rows_exist(rows, p.out_h), "{door}: rows {rows:?} of {}", p.out_h);
     let outputs = [rows.len(), p.out_w, pool.channels];
     require!(or false, has(output_len, &outputs), "{door}: output length");
-    true
+    // Of nothing there is nothing to compute, and the factors beside one that is 0 may be anything.
+    output_len > 0
 }
 
 /// Scratch as floats; `None` if it is too short or not aligned to a float.

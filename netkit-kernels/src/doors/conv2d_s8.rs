@@ -23,6 +23,7 @@ pub(super) fn checked_form(
     let w = &conv.window;
     require!(or None, window_is_sane(w), "conv2d_s8: a window of {w:?}");
     let inputs = [w.in_h, w.in_w, conv.in_channels];
+    require!(or None, conv.in_channels > 0, "conv2d_s8: nothing to sum");
     require!(or None, has(input.len(), &inputs), "conv2d_s8: input length");
     require!(or None, bias.len() == conv.out_channels, "conv2d_s8: bias length");
     require!(or None, multipliers.len() == conv.out_channels, "conv2d_s8: multipliers length");

@@ -50,6 +50,7 @@ impl Kernels {
         require!(pack::has_winograd_form(conv), "conv2d_winograd_f32: no such form of {w:?}");
         require!(rows_exist(&rows, w.out_h), "conv2d_winograd_f32: rows {rows:?} of {}", w.out_h);
         let inputs = [w.in_h, w.in_w, conv.in_channels];
+        require!(conv.in_channels > 0, "conv2d_winograd_f32: nothing to sum");
         require!(has(input.len(), &inputs), "conv2d_winograd_f32: input length");
         let outputs = [rows.len(), w.out_w, conv.out_channels];
         require!(has(output.len(), &outputs), "conv2d_winograd_f32: output length");

@@ -24,6 +24,7 @@ impl Kernels {
         activation: Activation,
         output: &mut [f32],
     ) {
+        require!(dense.in_features > 0, "dense_f32: nothing to sum");
         require!(has(input.len(), &[dense.rows, dense.in_features]), "dense_f32: input length");
         require!(has(output.len(), &[dense.rows, dense.out_features]), "dense_f32: output length");
         require!(bias.len() == dense.out_features, "dense_f32: bias length");

@@ -66,6 +66,7 @@ impl Kernels {
     ) {
         let summed = row_sums.is_empty() || row_sums.len() == dense.out_features;
         require!(summed, "dense_s8: row sums length");
+        require!(dense.in_features > 0, "dense_s8: nothing to sum");
         require!(has(input.len(), &[dense.rows, dense.in_features]), "dense_s8: input length");
         require!(has(output.len(), &[dense.rows, dense.out_features]), "dense_s8: output length");
         require!(bias.len() == dense.out_features, "dense_s8: bias length");

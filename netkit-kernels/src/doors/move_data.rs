@@ -50,7 +50,8 @@ pub fn concat<T: Copy>(concat: &Concat, inputs: &[&[T]], output: &mut [T]) {
                 to.copy_from_slice(from);
             }
         }
-        start += inner;
+        // Only where there are no rows can it wrap.
+        start = start.wrapping_add(inner);
     }
 }
 

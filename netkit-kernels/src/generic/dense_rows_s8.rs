@@ -24,7 +24,8 @@ impl DenseS8<'_> {
     pub(crate) fn row_by_row<S: FoldS8>(self, simd: S, weights: &[i8]) {
         let (len, channels) = (self.dense.in_features, self.dense.out_features);
         let end = self.end::<S>();
-        let padded = len.next_multiple_of(GROUP_BYTES).min(self.scratch.len());
+        let most = self.scratch.len();
+        let padded = len.min(most).next_multiple_of(GROUP_BYTES).min(most);
         let rows = self.input.chunks_exact(len.max(1));
         for (input, output) in rows.zip(self.output.chunks_exact_mut(channels.max(1))) {
             let block = self.scratch.get_mut(..padded).unwrap_or(&mut []);

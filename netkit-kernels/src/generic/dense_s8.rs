@@ -94,6 +94,10 @@ impl<'a> DenseS8<'a> {
     /// The layer as a matrix product.
     #[inline(always)]
     pub(crate) fn by_tiles<S: SimdS8>(self, simd: S) {
+        // Beside no rows or outputs there may be any number of features.
+        if self.output.is_empty() {
+            return;
+        }
         let Dense { rows, in_features, out_features } = self.dense;
         let split = (dense_block_len(&self.dense) * S::INPUT_BYTES).min(self.scratch.len());
         let (bytes, panels) = self.scratch.split_at_mut(split);
