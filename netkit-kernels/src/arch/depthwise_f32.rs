@@ -58,45 +58,50 @@ impl<const KW: usize, const SW: usize> Kernel for DepthwiseRowsF32<'_, KW, SW> {
         if !self.is_sound::<S>() {
             return;
         }
-        for oh in self.rows.clone() {
-            let mut ow = 0;
-            while ow < self.window.out_w {
-                // As few tiles as can be, of about one size.
-                let left = self.window.out_w - ow;
-                let size = left.div_ceil(left.div_ceil(most::<S, KW>()));
-                macro_rules! sizes {
-                    ($($size:literal)+) => {
-                        match size {
-                            $($size if const { $size <= most::<S, KW>() } => {
-                                simd.call(TileAt::<$size, KW, SW> { rows: &mut self, oh, ow });
-                            })+
-                            _ => return,
-                        }
-                    };
-                }
-                sizes!(1 2 3 4 5 6 7 8);
-                ow += size;
+        // As few tiles as can be, of about one size.
+        let out_w = self.window.out_w;
+        let tiles = out_w.div_ceil(most::<S, KW>()).max(1);
+        let (size, longer) = (out_w / tiles, out_w % tiles);
+        for (size, ow, tiles) in
+            [(size + 1, 0, longer), (size, longer * (size + 1), tiles - longer)]
+        {
+            macro_rules! sizes {
+                ($($size:literal)+) => {
+                    match size {
+                        _ if tiles == 0 => {}
+                        $($size if const { $size <= most::<S, KW>() } => {
+                            simd.call(TilesFrom::<$size, KW, SW> { rows: &mut self, ow, tiles });
+                        })+
+                        _ => {}
+                    }
+                };
             }
+            sizes!(1 2 3 4 5 6 7 8);
         }
     }
 }
 
-/// `P` pixels from column `ow` of output row `oh`, all channels of the block.
+/// Side by side, `tiles` of `P` pixels from column `ow` on: all rows, all channels of the block.
 ///
-/// A kernel of its own: all sizes of tiles in one function take the compiler longer than each in one by a multiple.
-struct TileAt<'t, 'a, const P: usize, const KW: usize, const SW: usize> {
+/// A kernel of its own: all sizes of tiles in one function take the compiler longer than each in one by a multiple. It is not
+/// one for each tile, whose addresses would then take as long to find as the tile to compute.
+struct TilesFrom<'t, 'a, const P: usize, const KW: usize, const SW: usize> {
     /// Sound, as [`DepthwiseRowsF32::run`] has seen.
     rows: &'t mut DepthwiseRowsF32<'a, KW, SW>,
-    oh: usize,
     ow: usize,
+    tiles: usize,
 }
 
-impl<const P: usize, const KW: usize, const SW: usize> Kernel for TileAt<'_, '_, P, KW, SW> {
+impl<const P: usize, const KW: usize, const SW: usize> Kernel for TilesFrom<'_, '_, P, KW, SW> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        self.rows.tile::<S, P>(simd, self.oh, self.ow);
+        for oh in self.rows.rows.clone() {
+            for tile in 0..self.tiles {
+                self.rows.tile::<S, P>(simd, oh, self.ow + tile * P);
+            }
+        }
     }
 }
 
@@ -153,16 +158,18 @@ impl<const KW: usize, const SW: usize> DepthwiseRowsF32<'_, KW, SW> {
         };
         let lanes = self.block.len();
         let mut lane = 0;
-        if KW <= S::DEPTHWISE_PAIRS {
+        if const { S::DEPTHWISE_EDGES && KW <= S::DEPTHWISE_PAIRS } {
             let columns = (P - 1) * SW + KW;
             let edges = match (tile.start, tile.end.min(columns)) {
                 (0, end) if end == columns => INSIDE,
+                // Small tiles are rare, and larger ones do not leave them to an edge.
+                _ if 2 * P <= most::<S, KW>() => ANY,
                 (start, end) if start == KW / 2 && end == columns => LEFT,
                 (0, end) if end + KW / 2 == columns => RIGHT,
                 (start, end) if start == KW / 2 && end + KW / 2 == columns => BOTH,
                 _ => ANY,
             };
-            while lane + 2 * S::LANES <= lanes {
+            while edges != ANY && lane + 2 * S::LANES <= lanes {
                 macro_rules! vectors {
                     ($edges:expr) => {
                         // SAFETY: `is_sound` holds, two vectors of channels are left, and the edges are those of
@@ -171,25 +178,49 @@ impl<const KW: usize, const SW: usize> DepthwiseRowsF32<'_, KW, SW> {
                     };
                 }
                 match edges {
-                    INSIDE if const { S::DEPTHWISE_EDGES } => vectors!(INSIDE),
-                    // Small tiles are rare, and larger ones do not leave them to an edge.
-                    LEFT if const { S::DEPTHWISE_EDGES && 2 * P > most::<S, KW>() } => {
-                        vectors!(LEFT)
-                    }
-                    RIGHT if const { S::DEPTHWISE_EDGES && 2 * P > most::<S, KW>() } => {
-                        vectors!(RIGHT)
-                    }
-                    BOTH if const { S::DEPTHWISE_EDGES && 2 * P > most::<S, KW>() } => {
-                        vectors!(BOTH)
-                    }
-                    _ => vectors!(ANY),
+                    INSIDE => vectors!(INSIDE),
+                    LEFT if const { 2 * P > most::<S, KW>() } => vectors!(LEFT),
+                    RIGHT if const { 2 * P > most::<S, KW>() } => vectors!(RIGHT),
+                    BOTH if const { 2 * P > most::<S, KW>() } => vectors!(BOTH),
+                    _ => {}
                 }
+                lane += 2 * S::LANES;
+            }
+        }
+        if lane < lanes {
+            let any = AnyTile { tile, lane, lanes };
+            if S::DEPTHWISE_EDGES { simd.call(any) } else { any.run(simd) }
+        }
+    }
+}
+
+/// A tile whose columns may lie outside the map, from `lane` of its block's `lanes` on.
+///
+/// A kernel of its own where others know their columns, or each of those would begin with the questions that this one asks.
+struct AnyTile<const P: usize, const KW: usize, const SW: usize> {
+    /// Sound, as [`DepthwiseRowsF32::run`] has seen; its rows, columns and pixels exist.
+    tile: Tile<P, KW, SW>,
+    lane: usize,
+    /// No fewer than a vector has.
+    lanes: usize,
+}
+
+impl<const P: usize, const KW: usize, const SW: usize> Kernel for AnyTile<P, KW, SW> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { tile, mut lane, lanes } = self;
+        if KW <= S::DEPTHWISE_PAIRS {
+            while lane + 2 * S::LANES <= lanes {
+                // SAFETY: the tile is sound; two vectors of channels are left.
+                unsafe { tile.vectors::<S, 2, ANY>(simd, lane) };
                 lane += 2 * S::LANES;
             }
         }
         while lane < lanes {
             // The last vector overlaps the one before rather than be a part of one.
-            // SAFETY: `is_sound` holds; the block has at least one vector of channels.
+            // SAFETY: the tile is sound; the block has at least one vector of channels.
             unsafe { tile.vectors::<S, 1, ANY>(simd, lane.min(lanes - S::LANES)) };
             lane += S::LANES;
         }

@@ -6,6 +6,7 @@
 use crate::generic::window::taps_inside;
 use crate::simd::{Kernel, Simd};
 use core::ops::Range;
+use core::slice;
 use netkit_core::op::Pool2d;
 
 /// Output rows `rows` of a pool: of the mean if `MEAN`, else of the maximum.
@@ -19,18 +20,36 @@ pub(crate) struct Pool2dF32<'a, const MEAN: bool> {
     pub(crate) pitch: usize,
 }
 
-/// Vectors of channels that pass over a window together.
-const VECTORS: usize = 4;
-
 impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let (w, channels) = (&self.pool.window, self.pool.channels);
+        let w = &self.pool.window;
         if !self.is_sound() || self.output.is_empty() {
             return;
         }
+        // The commonest window has no loops, and none of the questions that others begin with.
+        if S::LANES > 1 && (w.kernel_h, w.kernel_w) == (2, 2) {
+            self.pixels(|pixel| {
+                if (pixel.taps.rows, pixel.taps.columns) == (2, 2) && pixel.channels >= S::LANES {
+                    // SAFETY: the window is two taps high and wide, and the channels are a vector or more.
+                    unsafe { pixel.vectors::<S, 2>(simd) };
+                } else {
+                    simd.call(pixel);
+                }
+            });
+        } else {
+            self.pixels(|pixel| pixel.run(simd));
+        }
+    }
+}
+
+impl<const MEAN: bool> Pool2dF32<'_, MEAN> {
+    /// Gives each pixel of the output, which is sound, to `pool`.
+    #[inline(always)]
+    fn pixels(self, mut pool: impl FnMut(Pixel<MEAN>)) {
+        let (w, channels) = (&self.pool.window, self.pool.channels);
         // What does not fit is not read: there are no such taps.
         let row_pitch = (w.dilation_h * w.in_w).wrapping_mul(channels);
         let column_pitch = w.dilation_w.wrapping_mul(channels);
@@ -57,48 +76,11 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
                     columns: js.len(),
                     column_pitch,
                 };
-                // A window without a tap sums to 0, and 0 / 1 is 0.
-                let count = simd.splat((is.len() * js.len()).max(1) as f32);
-                if let Some(last) = channels.checked_sub(S::LANES) {
-                    let mut lane = 0;
-                    let to = pixel.as_mut_ptr();
-                    // The commonest window has no loops.
-                    let small = (taps.rows, taps.columns) == (2, 2);
-                    while S::LANES > 1 && small && lane + VECTORS * S::LANES <= channels {
-                        // SAFETY: `is_sound` holds, so the map has `channels` floats at each tap, and the
-                        // pixel has as many.
-                        unsafe { taps.pool::<S, MEAN, VECTORS, 2>(simd, lane, count, to) };
-                        lane += VECTORS * S::LANES;
-                    }
-                    while S::LANES > 1 && lane + VECTORS * S::LANES <= channels {
-                        // SAFETY: as above.
-                        unsafe { taps.pool::<S, MEAN, VECTORS, 0>(simd, lane, count, to) };
-                        lane += VECTORS * S::LANES;
-                    }
-                    while lane < channels {
-                        // The last vector overlaps the one before rather than be a part of one.
-                        // SAFETY: as above.
-                        unsafe { taps.pool::<S, MEAN, 1, 0>(simd, lane.min(last), count, to) };
-                        lane += S::LANES;
-                    }
-                } else {
-                    let mut total = start::<S, MEAN>(simd);
-                    for i in 0..taps.rows {
-                        for j in 0..taps.columns {
-                            let at = first + i * taps.row_pitch + j * taps.column_pitch;
-                            let x = self.input.get(at..at + channels).unwrap_or(&[]);
-                            total = join::<S, MEAN>(simd, simd.load(x), total);
-                        }
-                    }
-                    let pixel = pixel.get_mut(..channels).unwrap_or(&mut []);
-                    simd.store(pixel, finish::<S, MEAN>(simd, total, count));
-                }
+                pool(Pixel { taps, channels, to: pixel.as_mut_ptr() });
             }
         }
     }
-}
 
-impl<const MEAN: bool> Pool2dF32<'_, MEAN> {
     /// All that the unchecked loads and stores rely on, besides what `taps_inside` promises.
     #[inline(always)]
     fn is_sound(&self) -> bool {
@@ -129,38 +111,96 @@ struct Taps {
     column_pitch: usize,
 }
 
-impl Taps {
-    /// `V` vectors of channels, from `lane` on, into as many of the pixel's. If `K` is not 0, the window is `K` taps
-    /// high and wide.
+/// One pixel of the output, made by [`Pool2dF32::pixels`] alone: the map has `channels` floats at each tap, and `to` as many.
+struct Pixel<const MEAN: bool> {
+    taps: Taps,
+    channels: usize,
+    to: *mut f32,
+}
+
+impl<const MEAN: bool> Kernel for Pixel<MEAN> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        if self.channels >= S::LANES {
+            // SAFETY: the channels are a vector or more.
+            return unsafe { self.vectors::<S, 0>(simd) };
+        }
+        let mut total = start::<S, MEAN>(simd);
+        for i in 0..self.taps.rows {
+            for j in 0..self.taps.columns {
+                let tap = i * self.taps.row_pitch + j * self.taps.column_pitch;
+                let tap = self.taps.first.wrapping_add(tap);
+                // SAFETY: the map has so many floats at each tap.
+                let x = unsafe { slice::from_raw_parts(tap, self.channels) };
+                total = join::<S, MEAN>(simd, simd.load(x), total);
+            }
+        }
+        // SAFETY: so many floats are the pixel's.
+        let to = unsafe { slice::from_raw_parts_mut(self.to, self.channels) };
+        simd.store(to, finish::<S, MEAN>(simd, total, self.count(simd)));
+    }
+}
+
+impl<const MEAN: bool> Pixel<MEAN> {
+    /// What a mean divides by. A window without a tap sums to 0, and 0 / 1 is 0.
+    #[inline(always)]
+    fn count<S: Simd>(&self, simd: S) -> S::Vector {
+        simd.splat((self.taps.rows * self.taps.columns).max(1) as f32)
+    }
+
+    /// All channels.
     ///
     /// # Safety
-    /// From `lane` on, `V · LANES` channels can be read at each tap, and written at `pixel`.
+    /// They are a vector or more, and if `K` is not 0, the window is `K` taps high and wide.
     #[inline(always)]
-    unsafe fn pool<S: Simd, const MEAN: bool, const V: usize, const K: usize>(
-        &self,
-        simd: S,
-        lane: usize,
-        count: S::Vector,
-        pixel: *mut f32,
-    ) {
+    unsafe fn vectors<S: Simd, const K: usize>(&self, simd: S) {
+        let mut lane = 0;
+        while S::LANES > 1 && lane + 4 * S::LANES <= self.channels {
+            // SAFETY: four vectors of channels are left; the caller vouches for the window.
+            unsafe { self.pool::<S, 4, K>(simd, lane) };
+            lane += 4 * S::LANES;
+        }
+        if S::LANES > 1 && lane + 2 * S::LANES <= self.channels {
+            // SAFETY: two vectors of channels are left; as above.
+            unsafe { self.pool::<S, 2, K>(simd, lane) };
+            lane += 2 * S::LANES;
+        }
+        while lane < self.channels {
+            // The last vector overlaps the one before rather than be a part of one.
+            // SAFETY: the caller vouches for one vector of channels or more; as above.
+            unsafe { self.pool::<S, 1, K>(simd, lane.min(self.channels - S::LANES)) };
+            lane += S::LANES;
+        }
+    }
+
+    /// `V` vectors of channels, from `lane` on. If `K` is not 0, the window is `K` taps high and wide.
+    ///
+    /// # Safety
+    /// From `lane` on there are `V · LANES` channels or more, and the window is as `K` says.
+    #[inline(always)]
+    unsafe fn pool<S: Simd, const V: usize, const K: usize>(&self, simd: S, lane: usize) {
+        let taps = &self.taps;
         let mut totals = [start::<S, MEAN>(simd); V];
-        let mut row = self.first.wrapping_add(lane);
-        for _ in 0..if K > 0 { K } else { self.rows } {
+        let mut row = taps.first.wrapping_add(lane);
+        for _ in 0..if K > 0 { K } else { taps.rows } {
             let mut tap = row;
-            for _ in 0..if K > 0 { K } else { self.columns } {
+            for _ in 0..if K > 0 { K } else { taps.columns } {
                 for (v, total) in totals.iter_mut().enumerate() {
-                    // SAFETY: the caller vouches for the tap's channels.
+                    // SAFETY: the tap is one of the map's; the caller vouches for its channels.
                     let x = unsafe { simd.load_pointer(tap.wrapping_add(v * S::LANES)) };
                     *total = join::<S, MEAN>(simd, x, *total);
                 }
-                tap = tap.wrapping_add(self.column_pitch);
+                tap = tap.wrapping_add(taps.column_pitch);
             }
-            row = row.wrapping_add(self.row_pitch);
+            row = row.wrapping_add(taps.row_pitch);
         }
+        let count = self.count(simd);
         for (v, total) in totals.into_iter().enumerate() {
             let value = finish::<S, MEAN>(simd, total, count);
             // SAFETY: the caller vouches for the pixel's channels.
-            unsafe { simd.store_pointer(pixel.wrapping_add(lane + v * S::LANES), value) };
+            unsafe { simd.store_pointer(self.to.wrapping_add(lane + v * S::LANES), value) };
         }
     }
 }
