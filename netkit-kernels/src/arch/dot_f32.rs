@@ -1,13 +1,18 @@
 //! Dot products of several rows of weights with one input: the whole of a dense layer.
 
+use super::tile_s8::unrolled;
 use crate::simd::{Kernel, Simd};
 
-/// Rows whose dot products are formed together: as many as it takes to keep two multiply-add units busy
-/// over their latency of four cycles, each row being one chain of sums.
-const ROWS: usize = 8;
+/// Chains of sums: as many as it takes to keep two multiply-add units busy over their latency of four cycles.
+const CHAINS: usize = 8;
 
-// Asking for the weights some steps ahead made no difference or a worse one (784×128, 1600×128, 1280×1000 on Zen 3), nor
-// did fewer rows with more parts each: the memory is the limit.
+/// Weights that stay in a second-level cache of today: 1 MiB.
+pub(crate) const SECOND_CACHE: usize = 1 << 18;
+
+// The memory is the limit. Rows whose dot products are formed together have a chain or two each: from the second cache 4 × 2
+// are 8 % faster than 8 × 1 where vectors have 16 lanes (784×128, 1600×128 on Sapphire Rapids), from memory 8 streams are
+// (1280×1000), and without vectors an input should serve as many rows as can be. Asking for the weights some steps ahead made
+// no difference or a worse one there and on Zen 3.
 
 /// `output[o] = bias[o] + Σ_i scale[o] · weights[o, i] · input[i]` for one input.
 ///
@@ -18,6 +23,8 @@ pub(crate) struct DotsF32<'a> {
     pub(crate) weights: &'a [f32],
     pub(crate) scale: Option<&'a [f32]>,
     pub(crate) bias: &'a [f32],
+    /// Whether the weights may be in the second-level cache. It shows in the last bits.
+    pub(crate) near: bool,
     pub(crate) output: &'a mut [f32],
 }
 
@@ -36,18 +43,27 @@ impl Kernel for DotsF32<'_> {
             }
             return;
         }
-        let rows = self.weights.chunks(ROWS * inputs);
+        // Not by whether there is a scale: factors folded beforehand give the same bits.
+        match (self.near && S::LANES >= 16, self.scale) {
+            (true, None) => self.blocks::<S, 4, 2, false>(simd),
+            (true, Some(_)) => self.blocks::<S, 4, 2, true>(simd),
+            (false, None) => self.blocks::<S, CHAINS, 1, false>(simd),
+            (false, Some(_)) => self.blocks::<S, CHAINS, 1, true>(simd),
+        }
+    }
+}
+
+impl DotsF32<'_> {
+    /// Blocks of `ROWS` rows, `PARTS` chains to each.
+    #[inline(always)]
+    fn blocks<S: Simd, const ROWS: usize, const PARTS: usize, const SCALED: bool>(self, simd: S) {
+        let rows = self.weights.chunks(ROWS * self.input.len());
         let biases = self.bias.chunks(ROWS);
         for (block, ((rows, bias), output)) in
             rows.zip(biases).zip(self.output.chunks_mut(ROWS)).enumerate()
         {
-            let sums = match self.scale {
-                None => dots::<S, false>(simd, self.input, rows, &[]),
-                Some(scale) => {
-                    let scale = scale.get(block * ROWS..).unwrap_or(&[]);
-                    dots::<S, true>(simd, self.input, rows, scale)
-                }
-            };
+            let scale = self.scale.and_then(|scale| scale.get(block * ROWS..)).unwrap_or(&[]);
+            let sums = dots::<S, ROWS, PARTS, SCALED>(simd, self.input, rows, scale);
             for ((output, sum), bias) in output.iter_mut().zip(sums).zip(bias) {
                 *output = sum + bias;
             }
@@ -57,7 +73,7 @@ impl Kernel for DotsF32<'_> {
 
 /// The dot products of up to `ROWS` whole rows; those of missing rows repeat the last.
 #[inline(always)]
-fn dots<S: Simd, const SCALED: bool>(
+fn dots<S: Simd, const ROWS: usize, const PARTS: usize, const SCALED: bool>(
     simd: S,
     input: &[f32],
     rows: &[f32],
@@ -73,19 +89,29 @@ fn dots<S: Simd, const SCALED: bool>(
             *factor = simd.splat(scale.get(row).copied().unwrap_or(1.0));
         }
     }
-    let mut sums = [simd.splat(0.0); ROWS];
+    let mut parts = [[simd.splat(0.0); ROWS]; PARTS];
     let (whole, tail) = input.split_at(input.len() - input.len() % S::LANES);
-    for (step, x) in whole.chunks_exact(S::LANES).enumerate() {
-        let x = simd.load(x);
-        for ((sum, pointer), scale) in sums.iter_mut().zip(pointers).zip(scales) {
-            // SAFETY: every pointer is the start of a row of `input.len()` floats, and this vector lies
-            // as far from it as one that was just read lies from the start of the input.
-            let mut weights = unsafe { simd.load_pointer(pointer.wrapping_add(step * S::LANES)) };
-            if SCALED {
-                weights = simd.mul(weights, scale);
+    let mut at = 0;
+    while at + PARTS * S::LANES <= whole.len() {
+        unrolled!(part < PARTS <= 4 {
+            // SAFETY: every pointer is the start of a row of `input.len()` floats, of which a vector is left at `at`.
+            unsafe {
+                add::<S, ROWS, SCALED>(simd, whole, &pointers, &scales, at, &mut parts[part]);
             }
-            *sum = simd.mul_add(x, weights, *sum);
+            at += S::LANES;
+        });
+    }
+    let mut parts = parts.into_iter();
+    let mut sums = parts.next().unwrap_or([simd.splat(0.0); ROWS]);
+    for part in parts {
+        for (sum, part) in sums.iter_mut().zip(part) {
+            *sum = simd.add(*sum, part);
         }
+    }
+    while at < whole.len() {
+        // SAFETY: as above.
+        unsafe { add::<S, ROWS, SCALED>(simd, whole, &pointers, &scales, at, &mut sums) };
+        at += S::LANES;
     }
     if !tail.is_empty() {
         let x = simd.load(tail);
@@ -104,4 +130,29 @@ fn dots<S: Simd, const SCALED: bool>(
         to.copy_from_slice(&simd.reduce_sums(sums));
     }
     dots
+}
+
+/// Adds the products of the vector `at` floats behind the start of the input and of each row.
+///
+/// # Safety
+/// The input and every row have a vector more than `at` floats.
+#[inline(always)]
+unsafe fn add<S: Simd, const ROWS: usize, const SCALED: bool>(
+    simd: S,
+    input: &[f32],
+    rows: &[*const f32; ROWS],
+    scales: &[S::Vector; ROWS],
+    at: usize,
+    sums: &mut [S::Vector; ROWS],
+) {
+    // SAFETY: the caller vouches for the input.
+    let x = unsafe { simd.load_pointer(input.as_ptr().wrapping_add(at)) };
+    for ((sum, row), scale) in sums.iter_mut().zip(rows).zip(scales) {
+        // SAFETY: the caller vouches for the row.
+        let mut weights = unsafe { simd.load_pointer(row.wrapping_add(at)) };
+        if SCALED {
+            weights = simd.mul(weights, *scale);
+        }
+        *sum = simd.mul_add(x, weights, *sum);
+    }
 }

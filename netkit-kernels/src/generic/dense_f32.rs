@@ -2,7 +2,7 @@
 //! once, in the order of the file.
 
 use super::activation::apply;
-use crate::arch::dot_f32::DotsF32;
+use crate::arch::dot_f32::{DotsF32, SECOND_CACHE};
 use crate::simd::{Kernel, Simd};
 use netkit_core::op::{Activation, Dense};
 
@@ -29,6 +29,7 @@ impl Kernel for DenseF32<'_> {
                 weights: self.weights,
                 scale: self.scale,
                 bias: self.bias,
+                near: self.weights.len() <= SECOND_CACHE,
                 output,
             }
             .run(simd);
