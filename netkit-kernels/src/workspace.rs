@@ -103,7 +103,7 @@ pub(crate) const fn conv2d_panels_len(conv: &Conv2d) -> usize {
 #[must_use]
 pub const fn conv2d_f32(conv: &Conv2d, form: FilterForm) -> usize {
     let panels = match form {
-        FilterForm::File if !PACKS => return 0,
+        FilterForm::File if !PACKS || conv.window.is_whole_map() => return 0,
         FilterForm::File => conv2d_panels_len(conv),
         FilterForm::Packed => 0,
     };

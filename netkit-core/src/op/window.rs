@@ -180,6 +180,21 @@ impl Window {
         (axis(self.kernel_h, self.dilation_h), axis(self.kernel_w, self.dilation_w))
     }
 
+    /// Whether there is one output and its taps are the whole map in order: a convolution is then a dense layer, whose weights
+    /// and inputs are in the order of this one's.
+    #[must_use]
+    pub const fn is_whole_map(&self) -> bool {
+        let (rows, columns) = self.span();
+        self.out_h == 1
+            && self.out_w == 1
+            && self.pad_top == 0
+            && self.pad_left == 0
+            && rows == self.kernel_h
+            && columns == self.kernel_w
+            && rows == self.in_h
+            && columns == self.in_w
+    }
+
     /// Number of input pixels.
     #[must_use]
     pub const fn in_pixels(&self) -> usize {

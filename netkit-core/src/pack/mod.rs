@@ -33,7 +33,8 @@ pub const PANEL: usize = 16;
 pub enum PackLayout {
     /// As in the file: `[out, kernel_h, kernel_w, in]`, `[channels, kernel_h, kernel_w]` or `[out, in]`.
     File,
-    /// Convolution, float: `[⌈out / 16⌉][kernel_h · kernel_w · in][16]`, zeros where `out` ends.
+    /// Convolution, float: `[⌈out / 16⌉][kernel_h · kernel_w · in][16]`, zeros where `out` ends; as in the file where the
+    /// window is the whole map.
     PanelF32,
     /// Depthwise, float: `[kernel_h · kernel_w][channels · multiplier]`.
     TapsF32,

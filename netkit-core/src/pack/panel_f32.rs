@@ -1,5 +1,6 @@
 //! Float panels: a convolution's filter as `[⌈out / 16⌉][depth][16]`, a depthwise one as
-//! `[taps][channels]`.
+//! `[taps][channels]`. A convolution [that is a dense layer](crate::op::Window::is_whole_map) keeps the order of the file:
+//! each weight is used once.
 //!
 //! Every packer takes the per-channel factor of a folded batch norm: what is written is `w · scale`
 //! rounded to `f32`, as if the weights had been folded beforehand.
@@ -8,10 +9,14 @@ use super::PANEL;
 use crate::op::{Conv2d, DepthwiseConv2d};
 use core::ops::Range;
 
-/// Elements of a packed convolution filter: `⌈out / 16⌉ · 16 · depth`, saturating.
+/// Elements of a packed convolution filter: `⌈out / 16⌉ · 16 · depth`, as many as in the file where its order is kept,
+/// saturating.
 #[must_use]
 pub const fn packed_conv2d_f32_len(conv: &Conv2d) -> usize {
     let depth = conv.window.taps().saturating_mul(conv.in_channels);
+    if conv.window.is_whole_map() {
+        return depth.saturating_mul(conv.out_channels);
+    }
     depth.saturating_mul(conv.out_channels.div_ceil(PANEL)).saturating_mul(PANEL)
 }
 
@@ -38,6 +43,13 @@ pub fn pack_conv2d_f32(
     }
     if depth == 0 {
         return Some(());
+    }
+    if conv.window.is_whole_map() {
+        packed.copy_from_slice(weights);
+        for (scale, row) in scale.unwrap_or(&[]).iter().zip(packed.chunks_exact_mut(depth)) {
+            row.iter_mut().for_each(|weight| *weight *= scale);
+        }
+        return scale.is_none_or(|scale| scale.len() == conv.out_channels).then_some(());
     }
     for (panel, packed) in packed.chunks_exact_mut(depth * PANEL).enumerate() {
         let first = panel * PANEL;

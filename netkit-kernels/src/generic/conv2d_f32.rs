@@ -1,9 +1,10 @@
 //! Convolution as an implicit matrix product: no `im2col`, the tiles read the map itself or, where a
 //! window reaches into padding, a copy of the rows with the padding around them.
 
-use super::activation::is_simple;
+use super::activation::{apply, is_simple};
 use super::direct_f32::DirectConv2dF32;
 use super::elementwise_f32::ActivationInPlaceF32;
+use crate::arch::dot_f32::DotsF32;
 use crate::arch::tile_f32::{
     Finish, LISTED_DEPTH, Next, Pixels, Runs, STEPS, Start, Tiles, TilesOf,
 };
@@ -33,6 +34,10 @@ impl Kernel for Conv2dF32<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
+        // Microcontrollers read file order anyhow: there this would only take flash.
+        if cfg!(not(netkit_micro)) && self.conv.window.is_whole_map() {
+            return self.run_as_dense(simd);
+        }
         if let (true, Filter::File { values, scale }) = (S::READS_FILE_ORDER, self.filter) {
             let direct = DirectConv2dF32 {
                 conv: self.conv,
@@ -131,6 +136,30 @@ impl Kernel for Conv2dF32<'_> {
                 simd.call(ActivationInPlaceF32 { activation: self.activation, data });
             }
             row = end;
+        }
+    }
+}
+
+impl Conv2dF32<'_> {
+    /// A convolution [that is a dense layer](netkit_core::op::Window::is_whole_map): each weight is used once, and packed
+    /// filters, too, are in the order of the file.
+    #[inline(always)]
+    fn run_as_dense<S: Simd>(self, simd: S) {
+        let Self { input, filter, bias, residual, activation, output, .. } = self;
+        let (weights, scale) = match filter {
+            Filter::File { values, scale } => (values, scale),
+            #[cfg(not(netkit_micro))]
+            Filter::Packed(values) => (values, None),
+        };
+        // Not by the number of weights: a pooled convolution computes some channels at a time, and gives the same bits.
+        let near = false;
+        DotsF32 { input, weights, scale, bias, near, output: &mut *output }.run(simd);
+        for (i, y) in output.chunks_mut(S::LANES).enumerate() {
+            let mut value = simd.load(y);
+            if let Some(residual) = residual.and_then(|r| r.get(i * S::LANES..)) {
+                value = simd.add(value, simd.load(residual.get(..y.len()).unwrap_or(&[])));
+            }
+            simd.store(y, apply(simd, activation, value));
         }
     }
 }

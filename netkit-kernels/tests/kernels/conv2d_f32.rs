@@ -1,7 +1,7 @@
 //! Convolution.
 
 use crate::harness::*;
-use netkit_core::op::{Activation, Conv2d, Window};
+use netkit_core::op::{Activation, Conv2d, Padding, Window};
 use netkit_core::pack::{pack_conv2d_f32, packed_conv2d_f32_len};
 use netkit_kernels::{Filter, FilterForm, Kernels, reference, workspace};
 
@@ -113,6 +113,28 @@ fn every_channel_tail_agrees_with_the_reference() {
             let in_channels = 1 + random.below(8);
             let conv = Conv2d { window: window(case), in_channels, out_channels };
             check(kernels, conv, random.choose(&ACTIVATIONS), random.next());
+        }
+    });
+}
+
+/// Windows that are the whole map: dense layers, whose weights are packed in the order of the file.
+#[test]
+fn whole_maps_agree_with_the_reference() {
+    on_each_isa(|kernels| {
+        let random = &mut Random::new(9);
+        for (height, width) in [(1, 1), (1, 3), (2, 2), (3, 5)] {
+            for in_channels in [1, 7, 16, 33, 150] {
+                let window = Window::new(
+                    (height, width),
+                    (height as u32, width as u32),
+                    1,
+                    Padding::default(),
+                )
+                .unwrap();
+                assert!(window.is_whole_map());
+                let conv = Conv2d { window, in_channels, out_channels: 1 + random.below(40) };
+                check(kernels, conv, random.choose(&ACTIVATIONS), random.next());
+            }
         }
     });
 }
