@@ -32,7 +32,7 @@ pub enum LoadErrorKind {
     Arena(ArenaError),
     /// The tensors do not lie at a multiple of 4 in memory.
     Misaligned,
-    /// The file could not be read.
+    /// The file could not be read; with the feature `mmap`.
     #[cfg(feature = "mmap")]
     Io(std::io::ErrorKind),
 }
@@ -113,6 +113,7 @@ impl fmt::Display for LoadError {
             Cause::Model(diagnostic) => {
                 write!(f, "[{}] {diagnostic}; {}", diagnostic.code.as_str(), diagnostic.hint())
             }
+            #[cfg(feature = "alloc")]
             Cause::Arena(error @ ArenaError::Exhausted { .. }) => {
                 write!(f, "{error} (`Network::arena_bytes` says what a model takes in all)")
             }
@@ -210,5 +211,21 @@ mod format {
         fn format(&self, f: Formatter<'_>) {
             defmt::write!(f, "{}", Display2Format(self));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString as _;
+
+    /// Without `alloc` there is no such function to ask.
+    #[test]
+    fn a_small_arena_is_told_of_what_there_is() {
+        let error = LoadError::from(ArenaError::Exhausted { requested: 80, remaining: 64 });
+        let text = error.to_string();
+        assert!(text.contains("give it 16 bytes more"), "{text}");
+        assert_eq!(text.contains("Network::arena_bytes"), cfg!(feature = "alloc"), "{text}");
     }
 }

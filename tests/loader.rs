@@ -6,8 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use netkit::arena::{ArenaError, Bump};
-use netkit::error::Code;
-use netkit::error::{LoadErrorKind, RunError, SignatureError};
+use netkit::error::{Code, LoadErrorKind, RunError, SignatureError};
 use netkit::runtime::Network;
 
 /// Counts the allocations of each thread, so that tests beside this one do not disturb it.

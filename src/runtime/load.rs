@@ -56,15 +56,14 @@ pub(super) fn load<'a>(bytes: &'a [u8], arena: &'a Bump<'_>) -> Result<Network<'
     };
     // Its doors would refuse such a step and leave the output as it was.
     if !program.steps().all(|step| is_computable(&step.node.op)) {
-        return Err(Diagnostic::new(Code::TooLarge, Site::FILE).into());
+        return Err(too_large());
     }
-    let too_large = || LoadError::from(Diagnostic::new(Code::TooLarge, Site::FILE));
-    has_room(arena, |count| count.network(&program))?;
+    let (total, workspace_bytes) = memory_bytes(&program).ok_or_else(too_large)?;
+    has_room(arena, |count| count.network(&program, total))?;
     let steps = arena.alloc_slice(program.steps().len(), Bound::Nothing)?;
     for (step, slot) in program.steps().zip(steps.iter_mut()) {
         *slot = bind(&program, &step, arena)?;
     }
-    let (total, workspace_bytes) = memory_bytes(&program).ok_or_else(too_large)?;
     let memory = arena.alloc(total, CACHE_LINE)?;
     let (input, output) = edge_lengths(&program);
     let edges = (arena.alloc_slice(input, 0)?, arena.alloc_slice(output, 0)?);
@@ -78,6 +77,11 @@ pub(super) fn load<'a>(bytes: &'a [u8], arena: &'a Bump<'_>) -> Result<Network<'
         #[cfg(feature = "mmap")]
         _mapping: None,
     })
+}
+
+/// A network whose sizes do not fit the address space.
+fn too_large() -> LoadError {
+    Diagnostic::new(Code::TooLarge, Site::FILE).into()
 }
 
 /// An upper bound of what [`load`] takes, wherever the arena begins.
@@ -98,9 +102,10 @@ pub(super) fn arena_bytes(bytes: &[u8]) -> Result<usize, LoadError> {
     let mut count = Count { at: 0 };
     let counted = count
         .storage(&StorageSize::of(&file))
-        .and_then(|()| count.network(&program))
+        .and_then(|()| memory_bytes(&program))
+        .and_then(|(total, _)| count.network(&program, total))
         .and_then(|()| count.at.checked_add(CACHE_LINE - 1));
-    counted.ok_or_else(|| Diagnostic::new(Code::TooLarge, Site::FILE).into())
+    counted.ok_or_else(too_large)
 }
 
 /// Where an arena is after what has been taken of it, without taking it.
@@ -126,8 +131,8 @@ impl Count {
         self.slice::<LayerInfo>(size.layers)
     }
 
-    /// What [`load`] takes behind that, in its order.
-    fn network(&mut self, program: &Program<'_, '_>) -> Option<()> {
+    /// What [`load`] takes behind that, in its order, `total` of it as [`memory_bytes`] says.
+    fn network(&mut self, program: &Program<'_, '_>, total: usize) -> Option<()> {
         self.slice::<Bound<'_>>(program.steps().len())?;
         for step in program.steps() {
             let Some(weights) = step.node.weights else { continue };
@@ -141,7 +146,6 @@ impl Count {
                 self.slice::<f32>(channels)?;
             }
         }
-        let (total, _) = memory_bytes(program)?;
         self.bytes(total, CACHE_LINE)?;
         let (input, output) = edge_lengths(program);
         self.slice::<i8>(input)?;
@@ -156,7 +160,7 @@ fn has_room(
 ) -> Result<(), LoadError> {
     let start = arena.alloc(0, 1)?.as_ptr().addr();
     let mut count = Count { at: start };
-    takes(&mut count).ok_or_else(|| Diagnostic::new(Code::TooLarge, Site::FILE))?;
+    takes(&mut count).ok_or_else(too_large)?;
     let (requested, remaining) = (count.at - start, arena.remaining());
     if requested > remaining {
         return Err(ArenaError::Exhausted { requested, remaining }.into());
