@@ -175,12 +175,20 @@ macro_rules! model {
 
 /// The bytes of a model file, aligned to a cache line, for [`runtime::Network::load`]. The path is
 /// relative to the package's manifest; a file that the build script makes is
-/// `include_model!(concat!(env!("OUT_DIR"), "/digits.nk"))`. The file is not looked at: use [`model!`] to have it checked
-/// when the program is compiled.
+/// `include_model!(concat!(env!("OUT_DIR"), "/digits.nk"))`.
 ///
 /// ```
 /// static MODEL: &[u8] = netkit::include_model!("models/mnist_mlp.nk");
 /// assert_eq!(MODEL[..4], *b"NKIT");
+/// ```
+///
+/// # Errors
+///
+/// A file that cannot be read is a compile error. What is in it is not looked at: a damaged file is refused when it is
+/// loaded. Use [`model!`] to have it checked when the program is compiled.
+///
+/// ```compile_fail
+/// static MODEL: &[u8] = netkit::include_model!("models/mnist_mlq.nk"); // no such file
 /// ```
 #[macro_export]
 macro_rules! include_model {

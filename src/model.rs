@@ -79,7 +79,11 @@ pub trait Model {
         observe: impl FnMut(Step),
     );
 
-    /// Runs the test cases embedded in the model's file.
+    /// Runs the [test cases](SelfTest) embedded in the model's file, all of them if they pass.
+    ///
+    /// # Errors
+    ///
+    /// The first case whose output is not as it expects, and [how it differs](crate::Mismatch).
     fn self_test(&mut self) -> Result<SelfTest, SelfTestError>;
 }
 

@@ -139,8 +139,8 @@ impl<'a> Network<'a> {
         load::arena_bytes(bytes)
     }
 
-    /// Maps a file into memory (private, read-only) and loads the model from it. The file must not be
-    /// truncated while the network lives.
+    /// Maps a file into memory (private, read-only) and loads the model from it; with the feature `mmap`. The file must
+    /// not be truncated while the network lives.
     ///
     /// # Errors
     ///
