@@ -34,6 +34,24 @@ fn every_rule_is_on_the_page() {
     }
 }
 
+/// The page's table of section 10 is the list: what stands there is checked, under one code or several.
+#[test]
+fn every_rule_of_the_page_has_a_code() {
+    let page = page();
+    let ids = |row: &str| -> Vec<String> {
+        let first = row.split('|').nth(1).unwrap_or_default();
+        let ids = first.split(", ").map(str::trim).filter(|id| id.starts_with("S-"));
+        ids.map(str::to_owned).collect()
+    };
+    let rules: Vec<String> =
+        page.lines().filter(|line| line.starts_with('|')).flat_map(ids).collect();
+    assert!(rules.len() > 40, "{rules:?}");
+    for (at, rule) in rules.iter().enumerate() {
+        assert!(Code::ALL.iter().any(|code| code.rule() == rule), "{rule} has no code");
+        assert!(!rules[..at].contains(rule), "{rule} stands there twice");
+    }
+}
+
 #[test]
 fn every_section_that_sources_name_is_on_the_page() {
     let page = page();
