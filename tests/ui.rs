@@ -78,7 +78,7 @@ fn users_see_what_is_wrong() {
 const NOT_OF_A_FILE: [(Code, &str); 3] = [
     // Where a loader's bytes lie; the macro aligns its own.
     (Code::PayloadAlignment, "b31_every_truncation_and_misalignment_is_refused"),
-    // Sums of sizes that a host of 64 bits can always hold, since each is capped.
+    // Sums of sizes that a host of 64 bits can always hold, since each is capped; and tensors behind 4 GiB of a file.
     (Code::TooLarge, "sizes_that_do_not_fit_the_address_space_are_refused"),
     // Tables that a caller of `compile` lends; those of the macro grow.
     (Code::Storage, "storage_that_is_too_small_is_refused"),

@@ -144,3 +144,36 @@ fn storage_that_is_too_small_is_refused() {
         assert!(refused > 0, "table {table}");
     }
 }
+
+/// Both payloads together may have more than 4 GiB, but where a tensor lies is kept in 32 bits: the second bias here would be
+/// read from the file's header.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn tensors_behind_four_gib_are_refused() {
+    let (input, units) = (1u32 << 20, [1023u32, 1024]);
+    let weights = [[units[0], input], [units[1], units[0]]];
+    let bytes = |tensors: &[u32]| 4 * tensors.iter().sum::<u32>();
+    let payloads = [bytes(&weights.map(|dims| dims[0] * dims[1])), bytes(&units)];
+    let mut file = b"NKIT".to_vec();
+    let mut put = |words: &[u32]| file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    put(&[3, 0x0201, 1, input, 0, 0, 2, 2, 2, payloads[0], payloads[1]]);
+    for units in units {
+        put(&[1, units, 0, 0]);
+    }
+    for [rows, columns] in weights {
+        put(&[0x0102, rows, columns, 0, 0, rows * columns]);
+    }
+    for channels in units {
+        put(&[0x0101, channels, 0, 0, 0, channels]);
+    }
+    assert!(
+        file.len() as u64 + payloads.iter().map(|&bytes| u64::from(bytes)).sum::<u64>() > 1 << 32
+    );
+    // Pages of zeros that nobody touches.
+    let mut whole = vec![0; file.len() + payloads[0] as usize + payloads[1] as usize];
+    whole[..file.len()].copy_from_slice(&file);
+    let mut sink = Diagnostics::new();
+    assert!(NkFile::parse(&whole, &mut sink).is_none());
+    let codes: Vec<Code> = sink.iter().map(|diagnostic| diagnostic.code).collect();
+    assert_eq!(codes, [Code::TooLarge]);
+}

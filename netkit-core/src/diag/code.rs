@@ -780,8 +780,9 @@ codes! {
         message: "the model does not fit into the address space",
         hint: "Make the input or the layers smaller, or use a larger target.",
         explanation:
-            "A size does not fit the address space of the machine or the limits of the planner. On \
-            small targets the model may be too large altogether.",
+            "A size does not fit the address space of the machine or the limits of the planner, or \
+            the tensors end behind the first 4 GiB of the file. On small targets the model may be \
+            too large altogether.",
     }
     /// Working tables do not fit.
     Storage = "NK0703", "limit" {

@@ -148,6 +148,10 @@ impl<'a> NkFile<'a> {
     fn check_length(&self, sink: &mut dyn Sink) -> Flow {
         let length = self.bytes.len() as u64;
         if self.payload_end() <= length {
+            // Both payloads may be nearly 4 GiB, but where a tensor lies is kept in 32 bits.
+            if self.payload_end() > u32::MAX.into() {
+                return stop(sink, Diagnostic::new(Code::TooLarge, Site::FILE));
+            }
             return ControlFlow::Continue(());
         }
         stop(
