@@ -28,7 +28,8 @@ impl Kernels {
     /// 0; 0 where there is no tap. `input` is the whole NHWC map, `output` just the rows asked for and
     /// quantized as the input.
     ///
-    /// Exact: [`rounding_mean`](netkit_core::quant::rounding_mean).
+    /// Exact: [`rounding_mean`](netkit_core::quant::rounding_mean), whatever the number of taps; on microcontrollers, up to
+    /// 2^23 of them.
     pub fn average_pool2d_s8(
         self,
         pool: &Pool2d,

@@ -18,6 +18,10 @@ const NARROW_TAPS: usize = 255;
 /// Taps up to which the mean is exact in `f32`: sums and the half added to them stay below 2^24.
 const FLOAT_TAPS: usize = 1 << 16;
 
+/// Taps whose sum, and the half added to it, fit 32 bits. More need a map of 16 MiB, which no microcontroller has.
+#[cfg(not(netkit_micro))]
+const WIDE_TAPS: usize = 1 << 23;
+
 /// Output rows `rows` of an average pool.
 pub(crate) struct AveragePool2dS8<'a> {
     pub(crate) pool: Pool2d,
@@ -51,6 +55,11 @@ impl KernelS8 for AveragePool2dS8<'_> {
                 columns: js.len(),
                 column_pitch: channels * w.dilation_w,
             };
+            #[cfg(not(netkit_micro))]
+            if count > WIDE_TAPS {
+                taps.means_of_many(y);
+                continue;
+            }
             // A second copy of the loop would be code for nothing where blocks are of one size.
             let wide = if WIDE_BLOCK > BLOCK { channels / WIDE_BLOCK * WIDE_BLOCK } else { 0 };
             let (wide, rest) = y.split_at_mut(wide);
@@ -116,6 +125,25 @@ impl Taps<'_> {
         }
         for (to, mean) in y.iter_mut().zip(means) {
             *to = mean;
+        }
+    }
+
+    /// The means of all channels, whose sums take 64 bits.
+    #[cfg(not(netkit_micro))]
+    #[cold]
+    #[inline(never)]
+    fn means_of_many(&self, y: &mut [i8]) {
+        let count = (self.rows * self.columns) as i64;
+        for (channel, mean) in y.iter_mut().enumerate() {
+            let mut sum = 0;
+            for i in 0..self.rows {
+                for j in 0..self.columns {
+                    let at = i * self.row_pitch + j * self.column_pitch + channel;
+                    sum += self.input.get(at).map_or(0, |&x| i64::from(x));
+                }
+            }
+            let half = if sum > 0 { count / 2 } else { -(count / 2) };
+            *mean = ((sum + half) / count) as i8;
         }
     }
 

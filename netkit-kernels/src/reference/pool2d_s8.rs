@@ -2,7 +2,6 @@
 
 use super::conv2d::pixel_under;
 use netkit_core::op::Pool2d;
-use netkit_core::quant::rounding_mean;
 
 /// The values under the window of one output pixel and channel.
 fn values<'a>(
@@ -35,8 +34,9 @@ pub fn max_pool2d_s8(pool: &Pool2d, input: &[i8], output: &mut [i8]) {
 /// Rounded mean of the in-bounds taps of each window; 0 where there is none.
 pub fn average_pool2d_s8(pool: &Pool2d, input: &[i8], output: &mut [i8]) {
     pool2d(pool, output, |pixel, c| {
-        let sum = values(pool, input, pixel, c).map(i32::from).sum();
-        let count = values(pool, input, pixel, c).count() as i32;
-        if count == 0 { 0 } else { rounding_mean(sum, count) }
+        let sum: i64 = values(pool, input, pixel, c).map(i64::from).sum();
+        let count = values(pool, input, pixel, c).count() as i64;
+        let half = if sum > 0 { count / 2 } else { -(count / 2) };
+        if count == 0 { 0 } else { ((sum + half) / count) as i8 }
     });
 }

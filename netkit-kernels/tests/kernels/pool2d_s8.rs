@@ -95,3 +95,19 @@ fn b17_means_round_away_from_zero() {
         }
     });
 }
+
+/// A file of a hundred bytes may ask for the mean of so many values that their sum does not fit 32 bits.
+#[test]
+fn means_of_millions_do_not_overflow() {
+    let side = 4097;
+    let window = Window::new((side, side), (side as u32, side as u32), 1, Padding::default());
+    let pool = Pool2d { window: window.unwrap(), channels: 1 };
+    for x in [i8::MIN, i8::MAX] {
+        let input = vec![x; side * side];
+        for kernels in Kernels::all() {
+            let mut output = [0];
+            kernels.average_pool2d_s8(&pool, &input, 0..1, &mut output);
+            assert_eq!(output, [x], "{}", kernels.isa().name());
+        }
+    }
+}
