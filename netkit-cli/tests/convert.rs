@@ -173,3 +173,28 @@ fn the_source_is_not_overwritten() {
         assert_eq!(fs::metadata(&source).unwrap().len(), size);
     }
 }
+
+/// A file of 100 bytes that says AveragePool over 4000×4000 of 8000×8000: 2^48 additions, and gigabytes of maps, which the
+/// comparison would take.
+#[test]
+fn a_pool_without_end_is_not_compared() {
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, content.len() as u8], content].concat()
+    }
+    let varint = |number: u8, value: u16| [number << 3, value as u8 | 0x80, (value >> 7) as u8];
+    let dims = [1, 1, 8000, 8000].map(|size| field(1, &varint(1, size))).concat();
+    let port = |name: &[u8], dims: &[u8]| {
+        let tensor = [&[0x08, 1][..], &field(2, dims)].concat();
+        [field(1, name), field(2, &field(1, &tensor))].concat()
+    };
+    let sizes = [varint(8, 4000), varint(8, 4000)].concat();
+    let window = [field(1, b"kernel_shape"), sizes, vec![0xa0, 1, 7]].concat();
+    let node = [field(1, b"x"), field(2, b"y"), field(4, b"AveragePool"), field(5, &window)];
+    let output = [field(1, b"y"), field(2, &field(1, &[0x08, 1]))].concat();
+    let graph = [field(1, &node.concat()), field(11, &port(b"x", &dims)), field(12, &output)];
+    let file = [field(8, &[0x10, 13]), field(7, &graph.concat())].concat();
+    let source = scratch("pool.onnx");
+    fs::write(&source, file).unwrap();
+    let text = success(&netkit(&["convert", "--check", source.to_str().unwrap()]));
+    assert!(text.contains("not compared with the source: 256128032008001"), "{text}");
+}

@@ -176,6 +176,16 @@ impl<'a, 's> Program<'a, 's> {
         self.layers.iter().map(|layer| layer.macs).sum()
     }
 
+    /// How long an inference may last, in [`Op::work`] of its steps and elements of their outputs. A small file may ask for
+    /// more than anybody wants to wait for.
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        let each = |step: Step<'_, '_>| {
+            step.node.op.work().saturating_add(step.output().value.shape.elements() as u64)
+        };
+        self.steps().map(each).fold(0, u64::saturating_add)
+    }
+
     /// The steps in execution order.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = Step<'_, 's>> + '_ {
         self.graph.nodes().iter().enumerate().map(|(index, node)| Step {

@@ -231,4 +231,22 @@ impl Op {
             _ => 0,
         }
     }
+
+    /// What an inference takes at most, in multiply-accumulates, taps of pools and elements moved or changed: how long it
+    /// may last. Unlike [`macs`](Self::macs) it is nothing that models are compared by.
+    #[must_use]
+    pub const fn work(&self) -> u64 {
+        const fn taps(pool: &Pool2d) -> u64 {
+            let taps = (pool.window.taps() as u64).saturating_mul(pool.channels as u64);
+            taps.saturating_mul(pool.window.out_pixels() as u64)
+        }
+        match self {
+            Self::Conv2d { pool: Some(pool), .. }
+            | Self::DepthwiseConv2d { pool: Some(pool), .. } => {
+                self.macs().saturating_add(taps(pool))
+            }
+            Self::MaxPool2d(pool) | Self::AveragePool2d(pool) => taps(pool),
+            _ => self.macs(),
+        }
+    }
 }
