@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::limited;
 use crate::model_file::ModelFile;
-use crate::terminal::harmless;
+use crate::terminal::{harmless, harmless_lines};
 
 /// Converts a model, checks the result against the source and writes it.
 #[derive(Debug, Args)]
@@ -111,7 +111,7 @@ fn parse(path: &Path) -> Result<onnx::Model> {
 fn report(path: &Path, obstacles: &Obstacles) -> anyhow::Error {
     let list = obstacles.as_slice();
     for obstacle in list {
-        complain!("{}\n", harmless(obstacle));
+        complain!("{}\n", harmless_lines(obstacle));
     }
     let plural = if list.len() == 1 { "obstacle" } else { "obstacles" };
     anyhow!("{}: cannot be converted, {} {plural}", path.display(), list.len())

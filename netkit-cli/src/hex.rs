@@ -5,6 +5,8 @@ use netkit_core::format::{
     CaseInput, DESCRIPTOR_BYTES, HEADER_BYTES, LayerKind, NkFile, TensorView, TestCase,
 };
 
+use crate::terminal::harmless;
+
 /// A section of a model file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Section {
@@ -298,7 +300,7 @@ fn tcas(file: &NkFile<'_>, dump: &mut Dump<'_>) -> bool {
 }
 
 fn one_case(case: &TestCase<'_>, dump: &mut Dump<'_>) {
-    dump.title(&format!("case {}: {}", case.index, case.name));
+    dump.title(&format!("case {}: {}", case.index, harmless(case.name)));
     dump.offset = case.offset as usize;
     dump.field("name_len", Form::U8);
     dump.span("name", Form::Bytes, case.name.len());

@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
             if json {
                 complain!("{}", as_json(&error));
             } else {
-                complain!("error: {}", terminal::harmless(format!("{error:#}")));
+                complain!("error: {}", terminal::harmless_lines(format!("{error:#}")));
             }
             ExitCode::FAILURE
         }
@@ -100,7 +100,7 @@ impl Verb {
 
 /// An error as one line of JSON, with each rule that a refused model file breaks.
 fn as_json(error: &anyhow::Error) -> serde_json::Value {
-    let mut value = serde_json::json!({ "error": terminal::harmless(format!("{error:#}")) });
+    let mut value = serde_json::json!({ "error": terminal::harmless_lines(format!("{error:#}")) });
     if let Some(refusal) = error.downcast_ref::<model_file::Refusal>() {
         value["diagnostics"] = refusal.as_json();
     }

@@ -31,25 +31,39 @@ pub(crate) fn complain(text: Arguments<'_>) {
     _ = io::stderr().lock().write_fmt(text);
 }
 
-/// Text out of a file, without what would steer a terminal: control characters but line ends become escapes.
+/// Text out of a file, without what would steer a terminal: control characters, and those that turn the direction of text,
+/// become escapes. Line ends too, behind which a name could go on as a line that looks like the command's own.
 pub(crate) fn harmless(text: impl ToString) -> String {
-    let mut harmless = String::new();
-    for character in text.to_string().chars() {
-        if character.is_control() && character != '\n' {
-            harmless.extend(character.escape_default());
-        } else {
-            harmless.push(character);
-        }
+    text.to_string().chars().map(escaped).collect()
+}
+
+/// The same of a message of several lines.
+pub(crate) fn harmless_lines(text: impl ToString) -> String {
+    let keep = |character| if character == '\n' { "\n".to_owned() } else { escaped(character) };
+    text.to_string().chars().map(keep).collect()
+}
+
+fn escaped(character: char) -> String {
+    let turns_text = matches!(
+        character,
+        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    if character.is_control() || turns_text {
+        character.escape_default().collect()
+    } else {
+        character.to_string()
     }
-    harmless
 }
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::{harmless, harmless_lines};
 
     #[test]
     fn names_do_not_steer_the_terminal() {
-        assert_eq!(harmless("\x1b[2Jé\r\0\u{9b}1m\n→"), "\\u{1b}[2Jé\\r\\u{0}\\u{9b}1m\n→");
+        let text = "\x1b[2Jé\r\0\u{9b}1m\n→\u{202e}";
+        let escaped = "\\u{1b}[2Jé\\r\\u{0}\\u{9b}1m\n→\\u{202e}";
+        assert_eq!(harmless_lines(text), escaped);
+        assert_eq!(harmless(text), escaped.replace('\n', "\\n"));
     }
 }

@@ -474,3 +474,49 @@ fn what_only_begins_like_a_model_is_not_read_to_its_end() {
     assert!(error.contains("more than its header can account for"), "{error}");
     fs::remove_file(&path).unwrap();
 }
+
+/// A model of a few layers without weights over a map of floats.
+fn pools(map: [u32; 3], windows: &[u32]) -> Vec<u8> {
+    let mut file = b"NKIT".to_vec();
+    let [height, width, channels] = map;
+    let header = [3, 0x0302, height, width, channels, 0, windows.len() as u32, 0, 0, 0, 0];
+    let records = windows.iter().flat_map(|&window| [5, window, 1, 0]);
+    file.extend(header.into_iter().chain(records).flat_map(u32::to_le_bytes));
+    file
+}
+
+/// 64 bytes that ask for 2^52 additions: looking at them takes no time all the same.
+#[test]
+fn a_file_that_would_run_for_days_is_shown_at_once() {
+    let model = scratch("days.nk");
+    fs::write(&model, pools([16384, 16384, 1], &[8192])).unwrap();
+    let report = json(&["inspect", "--full", "--json", text(&model)]);
+    assert_eq!(report["memory"]["arena_after_load"], report["memory"]["arena_after_forward"]);
+    assert!(printed(&["plan", text(&model)]).contains("no arena"));
+}
+
+/// Whatever a test case is called, what is printed of it is one line of text.
+#[test]
+fn names_of_cases_are_one_line_of_text() {
+    let mut file = pools([1, 1, 1], &[1]);
+    file[10] = 1; // TCAS
+    let name = "a\x1b[2J\nPASS \u{202e}b";
+    file.extend(b"TCAS");
+    file.extend([1u32.to_le_bytes(), 0f32.to_le_bytes()].concat());
+    file.push(name.len() as u8);
+    file.extend(name.bytes());
+    file.resize(file.len().next_multiple_of(4), 0);
+    let [label, one, zero] = [u32::MAX, 1, 0].map(u32::to_le_bytes);
+    file.extend([label, one, zero, one, zero].concat());
+    let model = scratch("names.nk");
+    fs::write(&model, file).unwrap();
+    let escaped = r"a\u{1b}[2J\nPASS \u{202e}b";
+    for (arguments, line) in [
+        (&["test"][..], format!("PASS names.nk: {escaped} (largest")),
+        (&["inspect", "--hex", "tcas"], format!("case 0: {escaped}")),
+    ] {
+        let shown = printed(&[arguments, &[text(&model)]].concat());
+        assert!(shown.lines().any(|shown| shown.starts_with(&line)), "{line} in\n{shown}");
+        assert!(!shown.contains(['\x1b', '\u{202e}']), "{shown:?}");
+    }
+}

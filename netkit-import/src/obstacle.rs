@@ -1,6 +1,6 @@
 //! What stands between a source model and a netkit model, told in the source's own names.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 /// The node of the source model that something comes from.
@@ -89,6 +89,22 @@ pub(crate) fn shape_text(dims: &[usize]) -> String {
     dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("×")
 }
 
+/// Text with the source's names in it, on one line: a line end in a name would make a line that says what nobody said.
+struct OneLine<'a>(&'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            if character.is_control() {
+                write!(f, "{}", character.escape_default())?;
+            } else {
+                f.write_char(character)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn ports(ports: &[(String, Option<Vec<usize>>)]) -> String {
     let text = |(name, dims): &(String, Option<Vec<usize>>)| match dims {
         Some(dims) => format!("`{name}` {}", shape_text(dims)),
@@ -100,7 +116,7 @@ fn ports(ports: &[(String, Option<Vec<usize>>)]) -> String {
 /// Writes ``Conv `conv1` ``.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.operator, self.node)
+        write!(f, "{} `{}`", OneLine(&self.operator), OneLine(&self.node))
     }
 }
 
@@ -110,14 +126,14 @@ impl fmt::Display for Obstacle {
         if let Some(origin) = &self.origin {
             write!(f, "{origin}: ")?;
         }
-        f.write_str(&self.reason)?;
+        OneLine(&self.reason).fmt(f)?;
         if let Some(origin) = &self.origin {
             let (inputs, outputs) = (ports(&origin.inputs), ports(&origin.outputs));
             let from = if inputs.is_empty() { "" } else { "from " };
-            write!(f, "\n  {from}{inputs} to {outputs}")?;
+            write!(f, "\n  {from}{} to {}", OneLine(&inputs), OneLine(&outputs))?;
         }
         if let Some(help) = &self.help {
-            write!(f, "\n  help: {help}")?;
+            write!(f, "\n  help: {}", OneLine(help))?;
         }
         Ok(())
     }
@@ -155,6 +171,15 @@ mod tests {
             obstacle.to_string(),
             "Resize `up1`: not supported\n  from `x` 1×8×4×4, `scales` of unknown shape \
              to `y` 1×8×8×8\n  help: remove it"
+        );
+        let origin = Arc::new(Origin {
+            node: "a\nerror: all is well".into(),
+            operator: "No\x1b[2J".into(),
+            ..Origin::default()
+        });
+        assert_eq!(
+            Refusal::new("it reads `x\ry`").at(&origin).to_string(),
+            "No\\u{1b}[2J `a\\nerror: all is well`: it reads `x\\ry`\n   to "
         );
         assert_eq!(Refusal::new("no input").in_model().to_string(), "no input");
         assert_eq!(Obstacles::new(Vec::new()), None);
