@@ -275,7 +275,12 @@ impl Node {
     }
 
     fn attribute(&self, name: &str, kind: i32) -> Result<Option<&AttributeProto>, Refusal> {
-        match self.attributes.iter().find(|attribute| attribute.name.as_deref() == Some(name)) {
+        let mut named =
+            self.attributes.iter().filter(|attribute| attribute.name.as_deref() == Some(name));
+        match named.next() {
+            Some(_) if named.next().is_some() => {
+                Err(Refusal::new(format!("invalid ONNX: attribute `{name}` is there twice")))
+            }
             Some(attribute) if attribute.r#type.is_some_and(|actual| actual != kind) => {
                 Err(Refusal::new(format!("invalid ONNX: attribute `{name}` has the wrong type")))
             }

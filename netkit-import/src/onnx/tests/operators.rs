@@ -226,6 +226,11 @@ fn leaky_relu_keeps_its_slope() {
         &with_activation(13, "LeakyRelu", &["h"], &[("alpha", 1.into())]),
         &["attribute `alpha` has the wrong type"],
     );
+    let twice = [("alpha", 0.25.into()), ("alpha", 0.5.into())];
+    obstacle(
+        &with_activation(13, "LeakyRelu", &["h"], &twice),
+        &["attribute `alpha` is there twice"],
+    );
 }
 
 /// conv 2→3, then a batch norm with a negative and a zero gamma.
