@@ -209,7 +209,8 @@ fn path_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
     // `concat!(env!("OUT_DIR"), …)` and the like, which only the compiler expands.
     let is_macro = input.peek(syn::Ident) && input.peek2(Token![!]);
     match input.parse::<syn::Lit>() {
-        Ok(syn::Lit::Str(path)) => Ok(path),
+        // The compiler leaves it to macros to refuse `"a.nk"suffix`.
+        Ok(syn::Lit::Str(path)) if path.suffix().is_empty() => Ok(path),
         _ if is_macro => Err(syn::Error::new(
             span,
             format!(
@@ -345,6 +346,7 @@ mod tests {
         for (tokens, message) in [
             (quote!(), "expected the path of a model file in quotes"),
             (quote!(pub), "expected the path of a model file in quotes"),
+            ("\"a.nk\"suffix".parse().unwrap(), "expected the path of a model file in quotes"),
             (quote!(b"a.nk"), "expected the path of a model file in quotes"),
             (quote!(Self = "a.nk"), "`Self` cannot be the name of a type\nhint: write another: `D"),
             (quote!(pub crate = "a.nk"), "`crate` cannot be the name of a type"),

@@ -1,7 +1,9 @@
 //! Where models come from: the rules for paths, and reading.
 
+use netkit_core::format::{HEADER_BYTES, MAGIC};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// What a path is relative to.
@@ -210,9 +212,14 @@ impl Source for Disk {
         read_model(&tried).map_err(|error| ReadError {
             message: match error.kind() {
                 std::io::ErrorKind::NotFound => {
-                    let mut message = format!("file not found\ntried: {}", shown(&tried));
-                    message.push_str(&near_names(&tried, path));
-                    message
+                    let (what, more) = match std::fs::read_link(&tried) {
+                        Ok(target) => (
+                            "this is a link to a file that is not there",
+                            format!("\nlinks to: {}", shown(&target)),
+                        ),
+                        Err(_) => ("file not found", near_names(&tried, path)),
+                    };
+                    format!("{what}\ntried: {}{more}", shown(&tried))
                 }
                 _ if tried.is_dir() => {
                     format!("this is a folder, not a model file\ntried: {}", shown(&tried))
@@ -227,7 +234,7 @@ impl Source for Disk {
 const MAX_FILE_BYTES: u64 = 1 << 32;
 
 /// Reads a regular file that is no larger than a model can be: a device has no end, a pipe may have no writer, and a
-/// build must neither hang nor fill the memory.
+/// build must neither hang nor fill the memory. Of a file that does not begin like a model only the beginning.
 fn read_model(path: &Path) -> std::io::Result<Vec<u8>> {
     let invalid = |why: String| std::io::Error::new(std::io::ErrorKind::InvalidData, why);
     let metadata = std::fs::metadata(path)?;
@@ -241,7 +248,13 @@ fn read_model(path: &Path) -> std::io::Result<Vec<u8>> {
     } else if !metadata.is_dir() {
         return Err(invalid("this is a device or a pipe, not a file".to_owned()));
     }
-    std::fs::read(path)
+    let mut file = std::fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
+    if bytes.starts_with(&MAGIC) {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Files in memory.
@@ -407,6 +420,11 @@ mod tests {
         std::fs::File::create(&long).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
         let error = refused(long.to_str().unwrap());
         assert_eq!(error, "the file has 4294967297 bytes, a model at most 4294967296");
+        let other = folder.join("other.nk");
+        std::fs::write(&other, [b'x'; 1 << 16]).unwrap();
+        assert_eq!(read_model(&other).unwrap(), [b'x'; HEADER_BYTES]);
+        std::fs::write(&other, [MAGIC, *b"rest"].concat().repeat(100)).unwrap();
+        assert_eq!(read_model(&other).unwrap().len(), 800);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -432,6 +450,14 @@ mod tests {
             let error = disk.read(&ModelPath::parse(path).unwrap()).unwrap_err();
             error.to_string().replace(folder.to_str().unwrap(), "PACKAGE")
         };
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("gone.nk", folder.join("link.nk")).unwrap();
+            assert_eq!(
+                read("link.nk"),
+                "this is a link to a file that is not there\ntried: PACKAGE/link.nk\nlinks to: gone.nk"
+            );
+        }
         assert_eq!(
             read("models/minst_cnn.nk"),
             "file not found\ntried: PACKAGE/models/minst_cnn.nk\n\
