@@ -188,6 +188,32 @@ macro_rules! member {
 }
 family! { first: "models/mlp.nk", second: "models/cnn.nk", third: "models/mlp.nk" }
 
+/// Where only constants may stand, in what is only called later, and paths in fragments of every kind.
+pub mod places {
+    macro_rules! inputs {
+        (literal $path:literal) => {{ netkit::model!(Net = $path); Net::INPUT_LEN }};
+        (expr $path:expr) => {{ netkit::model!(Net = $path); Net::INPUT_LEN }};
+        (tt $path:tt) => {{ netkit::model!(Net = $path); Net::INPUT_LEN }};
+        (tokens $($tokens:tt)*) => {{ netkit::model!(Net = $($tokens)*); Net::INPUT_LEN }};
+        (again $path:expr) => { inputs!(expr $path) };
+    }
+    pub static CLOSURE: fn() -> usize = || inputs!(literal "models/mlp.nk");
+    pub type Array = [u8; inputs!(tt "models/mlp.nk")];
+    pub enum Discriminant {
+        Of = inputs!(tokens "models/mlp.nk", convolution = direct,) as isize,
+    }
+    pub struct Generic<const N: usize>;
+    impl<const N: usize> Generic<N> {
+        pub const SUM: usize = N + inputs!(again "models/mlp.nk");
+    }
+    pub trait Provided {
+        fn provided(&self) -> usize {
+            inputs!(expr "models/mlp.nk")
+        }
+    }
+    impl<T: Copy> Provided for T {}
+}
+
 #[test]
 fn runs() {
     assert_eq!(Above::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
@@ -198,6 +224,9 @@ fn runs() {
     assert!(shadow::Float::new_boxed().forward(&[0.5; 72]).iter().all(|x| x.is_finite()));
     assert!(shadow::Quantized::new().self_test().is_ok());
     let _ = (second::Network::ARENA_BYTES, third::Network::NAME, later());
+    use places::Provided as _;
+    assert_eq!(((places::CLOSURE)(), size_of::<places::Array>()), (2, 2));
+    assert_eq!((places::Discriminant::Of as usize, places::Generic::<3>::SUM, 0.provided()), (2, 5, 2));
 }
 "#;
 
