@@ -1,6 +1,5 @@
 //! For every rule that only the layers of a file together can break: a file that breaks just this
 //! one, and what is said about it.
-#![cfg(feature = "alloc")]
 
 mod format_support;
 

@@ -1,6 +1,5 @@
 //! For every rule that a file can break by itself: a file that breaks just this one, and what is
 //! said about it.
-#![cfg(feature = "alloc")]
 
 pub(crate) mod format_support;
 
