@@ -43,27 +43,30 @@ impl Kernel for DotsF32<'_> {
             }
             return;
         }
-        // Not by whether there is a scale: factors folded beforehand give the same bits.
-        match (self.near && S::LANES >= 16, self.scale) {
-            (true, None) => self.blocks::<S, 4, 2, false>(simd),
-            (true, Some(_)) => self.blocks::<S, 4, 2, true>(simd),
-            (false, None) => self.blocks::<S, CHAINS, 1, false>(simd),
-            (false, Some(_)) => self.blocks::<S, CHAINS, 1, true>(simd),
+        if self.near && S::LANES >= 16 {
+            self.blocks::<S, 4, 2>(simd);
+        } else {
+            self.blocks::<S, CHAINS, 1>(simd);
         }
     }
 }
 
 impl DotsF32<'_> {
-    /// Blocks of `ROWS` rows, `PARTS` chains to each.
+    /// Blocks of `ROWS` rows, `PARTS` chains to each. Factors folded beforehand give the same bits as a scale.
     #[inline(always)]
-    fn blocks<S: Simd, const ROWS: usize, const PARTS: usize, const SCALED: bool>(self, simd: S) {
+    fn blocks<S: Simd, const ROWS: usize, const PARTS: usize>(self, simd: S) {
         let rows = self.weights.chunks(ROWS * self.input.len());
         let biases = self.bias.chunks(ROWS);
         for (block, ((rows, bias), output)) in
             rows.zip(biases).zip(self.output.chunks_mut(ROWS)).enumerate()
         {
-            let scale = self.scale.and_then(|scale| scale.get(block * ROWS..)).unwrap_or(&[]);
-            let sums = dots::<S, ROWS, PARTS, SCALED>(simd, self.input, rows, scale);
+            let sums = match self.scale {
+                None => dots::<S, ROWS, PARTS, false>(simd, self.input, rows, &[]),
+                Some(scale) => {
+                    let scale = scale.get(block * ROWS..).unwrap_or(&[]);
+                    dots::<S, ROWS, PARTS, true>(simd, self.input, rows, scale)
+                }
+            };
             for ((output, sum), bias) in output.iter_mut().zip(sums).zip(bias) {
                 *output = sum + bias;
             }
@@ -91,26 +94,28 @@ fn dots<S: Simd, const ROWS: usize, const PARTS: usize, const SCALED: bool>(
     }
     let mut parts = [[simd.splat(0.0); ROWS]; PARTS];
     let (whole, tail) = input.split_at(input.len() - input.len() % S::LANES);
+    let groups = whole.chunks_exact(PARTS * S::LANES);
+    let rest = groups.remainder();
     let mut at = 0;
-    while at + PARTS * S::LANES <= whole.len() {
+    for group in groups {
         unrolled!(part < PARTS <= 4 {
-            // SAFETY: every pointer is the start of a row of `input.len()` floats, of which a vector is left at `at`.
-            unsafe {
-                add::<S, ROWS, SCALED>(simd, whole, &pointers, &scales, at, &mut parts[part]);
-            }
+            let x = group.get(part * S::LANES..(part + 1) * S::LANES).unwrap_or(&[]);
+            // SAFETY: every pointer is the start of a row of `input.len()` floats, and this vector lies as far from it as one
+            // that was just read lies from the start of the input.
+            unsafe { add::<S, ROWS, SCALED>(simd, x, &pointers, &scales, at, &mut parts[part]) };
             at += S::LANES;
         });
     }
-    let mut parts = parts.into_iter();
-    let mut sums = parts.next().unwrap_or([simd.splat(0.0); ROWS]);
-    for part in parts {
+    let Some((sums, others)) = parts.split_first_mut() else { return [0.0; ROWS] };
+    for part in others {
         for (sum, part) in sums.iter_mut().zip(part) {
-            *sum = simd.add(*sum, part);
+            *sum = simd.add(*sum, *part);
         }
     }
-    while at < whole.len() {
+    // With one part nothing is left.
+    for x in if PARTS > 1 { rest } else { &[] }.chunks_exact(S::LANES) {
         // SAFETY: as above.
-        unsafe { add::<S, ROWS, SCALED>(simd, whole, &pointers, &scales, at, &mut sums) };
+        unsafe { add::<S, ROWS, SCALED>(simd, x, &pointers, &scales, at, sums) };
         at += S::LANES;
     }
     if !tail.is_empty() {
@@ -132,21 +137,20 @@ fn dots<S: Simd, const ROWS: usize, const PARTS: usize, const SCALED: bool>(
     dots
 }
 
-/// Adds the products of the vector `at` floats behind the start of the input and of each row.
+/// Adds the products of `x`, a vector of the input, and the vectors `at` floats behind the start of each row.
 ///
 /// # Safety
-/// The input and every row have a vector more than `at` floats.
+/// Every row has a vector more than `at` floats.
 #[inline(always)]
 unsafe fn add<S: Simd, const ROWS: usize, const SCALED: bool>(
     simd: S,
-    input: &[f32],
+    x: &[f32],
     rows: &[*const f32; ROWS],
     scales: &[S::Vector; ROWS],
     at: usize,
     sums: &mut [S::Vector; ROWS],
 ) {
-    // SAFETY: the caller vouches for the input.
-    let x = unsafe { simd.load_pointer(input.as_ptr().wrapping_add(at)) };
+    let x = simd.load(x);
     for ((sum, row), scale) in sums.iter_mut().zip(rows).zip(scales) {
         // SAFETY: the caller vouches for the row.
         let mut weights = unsafe { simd.load_pointer(row.wrapping_add(at)) };

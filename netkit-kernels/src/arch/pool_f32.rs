@@ -20,6 +20,9 @@ pub(crate) struct Pool2dF32<'a, const MEAN: bool> {
     pub(crate) pitch: usize,
 }
 
+/// Whether kinds of windows and numbers of vectors have loops of their own. On microcontrollers they would take flash.
+const APART: bool = cfg!(not(netkit_micro));
+
 impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
     type Output = ();
 
@@ -30,7 +33,7 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
             return;
         }
         // The commonest window has no loops, and none of the questions that others begin with.
-        if S::LANES > 1 && (w.kernel_h, w.kernel_w) == (2, 2) {
+        if APART && (w.kernel_h, w.kernel_w) == (2, 2) {
             self.pixels(|pixel| {
                 if (pixel.taps.rows, pixel.taps.columns) == (2, 2) && pixel.channels >= S::LANES {
                     // SAFETY: the window is two taps high and wide, and the channels are a vector or more.
@@ -50,9 +53,8 @@ impl<const MEAN: bool> Pool2dF32<'_, MEAN> {
     #[inline(always)]
     fn pixels(self, mut pool: impl FnMut(Pixel<MEAN>)) {
         let (w, channels) = (&self.pool.window, self.pool.channels);
-        // What does not fit is not read: there are no such taps.
+        // Where there is nothing to read or to write, channels may be any number.
         let row_pitch = (w.dilation_h * w.in_w).wrapping_mul(channels);
-        let column_pitch = w.dilation_w.wrapping_mul(channels);
         // Columns from a window's first tap to behind its last.
         let span = w.span().1;
         let mut pixels = self.output.chunks_mut(self.pitch.max(1));
@@ -74,7 +76,7 @@ impl<const MEAN: bool> Pool2dF32<'_, MEAN> {
                     rows: is.len(),
                     row_pitch,
                     columns: js.len(),
-                    column_pitch,
+                    column_pitch: w.dilation_w.wrapping_mul(channels),
                 };
                 pool(Pixel { taps, channels, to: pixel.as_mut_ptr() });
             }
@@ -124,6 +126,10 @@ impl<const MEAN: bool> Kernel for Pixel<MEAN> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         if self.channels >= S::LANES {
+            if !APART && (self.taps.rows, self.taps.columns) == (2, 2) {
+                // SAFETY: the window is two taps high and wide, and the channels are a vector or more.
+                return unsafe { self.vectors::<S, 2>(simd) };
+            }
             // SAFETY: the channels are a vector or more.
             return unsafe { self.vectors::<S, 0>(simd) };
         }
@@ -162,7 +168,7 @@ impl<const MEAN: bool> Pixel<MEAN> {
             unsafe { self.pool::<S, 4, K>(simd, lane) };
             lane += 4 * S::LANES;
         }
-        if S::LANES > 1 && lane + 2 * S::LANES <= self.channels {
+        if APART && S::LANES > 1 && lane + 2 * S::LANES <= self.channels {
             // SAFETY: two vectors of channels are left; as above.
             unsafe { self.pool::<S, 2, K>(simd, lane) };
             lane += 2 * S::LANES;

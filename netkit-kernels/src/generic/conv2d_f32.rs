@@ -1,9 +1,12 @@
 //! Convolution as an implicit matrix product: no `im2col`, the tiles read the map itself or, where a
 //! window reaches into padding, a copy of the rows with the padding around them.
 
-use super::activation::{apply, is_simple};
+#[cfg(not(netkit_micro))]
+use super::activation::apply;
+use super::activation::is_simple;
 use super::direct_f32::DirectConv2dF32;
 use super::elementwise_f32::ActivationInPlaceF32;
+#[cfg(not(netkit_micro))]
 use crate::arch::dot_f32::DotsF32;
 use crate::arch::tile_f32::{
     Finish, LISTED_DEPTH, Next, Pixels, Runs, STEPS, Start, Tiles, TilesOf,
@@ -35,7 +38,8 @@ impl Kernel for Conv2dF32<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // Microcontrollers read file order anyhow: there this would only take flash.
-        if cfg!(not(netkit_micro)) && self.conv.window.is_whole_map() {
+        #[cfg(not(netkit_micro))]
+        if self.conv.window.is_whole_map() {
             return self.run_as_dense(simd);
         }
         if let (true, Filter::File { values, scale }) = (S::READS_FILE_ORDER, self.filter) {
@@ -140,6 +144,7 @@ impl Kernel for Conv2dF32<'_> {
     }
 }
 
+#[cfg(not(netkit_micro))]
 impl Conv2dF32<'_> {
     /// A convolution [that is a dense layer](netkit_core::op::Window::is_whole_map): each weight is used once, and packed
     /// filters, too, are in the order of the file.
@@ -148,7 +153,6 @@ impl Conv2dF32<'_> {
         let Self { input, filter, bias, residual, activation, output, .. } = self;
         let (weights, scale) = match filter {
             Filter::File { values, scale } => (values, scale),
-            #[cfg(not(netkit_micro))]
             Filter::Packed(values) => (values, None),
         };
         // Not by the number of weights: a pooled convolution computes some channels at a time, and gives the same bits.
