@@ -74,6 +74,16 @@ fn norm(a: &mut Arguments) -> (PerChannel, Guarded<f32>, [Guarded<f32>; 2], Guar
     (shape, a.slice("input", 15, 1.0), parameters, a.output(15))
 }
 
+/// The pool behind a convolution, the same given, to which rows, and where.
+fn pooled<T: bytemuck::Pod>(
+    a: &mut Arguments,
+    channels: usize,
+) -> (Pool2d, Pool2d, std::ops::Range<usize>, Guarded<T>) {
+    let right = pool_of(channels);
+    let w = &right.window;
+    (right, a.pool(right), a.rows(w.out_h), a.output(outputs(w, channels)))
+}
+
 /// A pool by itself, and what it reads, to which rows, and where.
 fn pool<T: bytemuck::Pod>(
     a: &mut Arguments,
@@ -94,6 +104,44 @@ fn kept<T: bytemuck::Pod + PartialEq>(output: &Guarded<T>) -> Vec<bool> {
 
 const NONE: Activation = Activation::None;
 
+/// Calls a float door that has weights: its operators; a residual if it takes one; rows, output and scratch.
+macro_rules! call_f32 {
+    ($kernels:ident.$door:ident($($operator:expr),+; $layer:ident; $($residual:expr)?; $rows:ident; $output:ident, $scratch:ident)) => {{
+        $kernels.$door(
+            $(&$operator,)+
+            $layer.input.get(),
+            $layer.filter(),
+            $layer.bias.get(),
+            $($residual,)?
+            NONE,
+            $rows,
+            $output.get_mut(),
+            $scratch.get(),
+        );
+        kept(&$output)
+    }};
+}
+
+/// Calls an int8 door that has weights: its operators; their sums if it takes them; rows if it has them, output and scratch.
+macro_rules! call_s8 {
+    ($kernels:ident.$door:ident($($operator:expr),+; $layer:ident; $($sums:expr)?; $($rows:ident)?; $output:ident, $scratch:ident)) => {{
+        $kernels.$door(
+            $(&$operator,)+
+            $layer.input.get(),
+            $layer.zero_point,
+            $layer.filter(),
+            $layer.bias.get(),
+            $($sums,)?
+            $layer.multipliers.get(),
+            $layer.stage,
+            $($rows,)?
+            $output.get_mut(),
+            $scratch.get(),
+        );
+        kept(&$output)
+    }};
+}
+
 pub(super) const DOORS: [(&str, Call); 27] = [
     ("conv2d_f32", |kernels, a| {
         let right = convolution();
@@ -104,41 +152,16 @@ pub(super) const DOORS: [(&str, Call); 27] = [
         let residual = a.slice("residual", outputs(w, channels), 1.0);
         let mut output = a.output(outputs(w, channels));
         let mut scratch = a.scratch(workspace::conv2d_f32(&right, form), true);
-        kernels.conv2d_f32(
-            &conv,
-            layer.input.get(),
-            layer.filter(),
-            layer.bias.get(),
-            Some(residual.get()),
-            NONE,
-            rows,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_f32!(kernels.conv2d_f32(conv; layer; Some(residual.get()); rows; output, scratch))
     }),
     ("conv2d_max_pool2d_f32", |kernels, a| {
         let (right, form) = (convolution(), a.form);
         let (inputs, weights, channels) = of_conv2d(&right, pack::packed_conv2d_f32_len(&right));
-        let right_pool = pool_of(channels);
         let layer = a.layer_f32(inputs, weights, channels);
-        let (conv, pool) = (a.conv2d(right), a.pool(right_pool));
-        let rows = a.rows(right_pool.window.out_h);
-        let mut output = a.output(outputs(&right_pool.window, channels));
+        let (conv, (right_pool, pool, rows, mut output)) = (a.conv2d(right), pooled(a, channels));
         let bytes = workspace::conv2d_max_pool2d_f32(&right, &right_pool, form);
         let mut scratch = a.scratch(bytes, true);
-        kernels.conv2d_max_pool2d_f32(
-            &conv,
-            &pool,
-            layer.input.get(),
-            layer.filter(),
-            layer.bias.get(),
-            NONE,
-            rows,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_f32!(kernels.conv2d_max_pool2d_f32(conv, pool; layer;; rows; output, scratch))
     }),
     ("conv2d_winograd_f32", |kernels, a| {
         let right = winograd();
@@ -173,41 +196,18 @@ pub(super) const DOORS: [(&str, Call); 27] = [
         let (conv, rows) = (a.depthwise(right), a.rows(w.out_h));
         let mut output = a.output(outputs(w, channels));
         let mut scratch = a.scratch(workspace::depthwise_conv2d_f32(&right, form), true);
-        kernels.depthwise_conv2d_f32(
-            &conv,
-            layer.input.get(),
-            layer.filter(),
-            layer.bias.get(),
-            NONE,
-            rows,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_f32!(kernels.depthwise_conv2d_f32(conv; layer;; rows; output, scratch))
     }),
     ("depthwise_conv2d_max_pool2d_f32", |kernels, a| {
         let (right, form) = (depthwise(), a.form);
         let packed = pack::packed_depthwise_conv2d_f32_len(&right);
         let (inputs, weights, channels) = of_depthwise(&right, packed);
-        let right_pool = pool_of(channels);
         let layer = a.layer_f32(inputs, weights, channels);
-        let (conv, pool) = (a.depthwise(right), a.pool(right_pool));
-        let rows = a.rows(right_pool.window.out_h);
-        let mut output = a.output(outputs(&right_pool.window, channels));
+        let (conv, (right_pool, pool, rows, mut output)) =
+            (a.depthwise(right), pooled(a, channels));
         let bytes = workspace::depthwise_conv2d_max_pool2d_f32(&right, &right_pool, form);
         let mut scratch = a.scratch(bytes, true);
-        kernels.depthwise_conv2d_max_pool2d_f32(
-            &conv,
-            &pool,
-            layer.input.get(),
-            layer.filter(),
-            layer.bias.get(),
-            NONE,
-            rows,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_f32!(kernels.depthwise_conv2d_max_pool2d_f32(conv, pool; layer;; rows; output, scratch))
     }),
     ("dense_f32", |kernels, a| {
         let (right, dense, (inputs, [weights, _], channels)) = dense(a);
@@ -225,44 +225,16 @@ pub(super) const DOORS: [(&str, Call); 27] = [
         let (conv, rows) = (a.conv2d(right), a.rows(w.out_h));
         let mut output = a.output(outputs(w, channels));
         let mut scratch = a.scratch(workspace::conv2d_s8(&right, form), false);
-        kernels.conv2d_s8(
-            &conv,
-            layer.input.get(),
-            layer.zero_point,
-            layer.filter(),
-            layer.bias.get(),
-            layer.multipliers.get(),
-            layer.stage,
-            rows,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_s8!(kernels.conv2d_s8(conv; layer;; rows; output, scratch))
     }),
     ("conv2d_max_pool2d_s8", |kernels, a| {
         let (right, form) = (convolution(), a.form);
         let (inputs, weights, channels) = of_conv2d(&right, pack::packed_conv2d_s8_len(&right));
-        let right_pool = pool_of(channels);
         let layer = a.layer_s8(inputs, weights, channels);
-        let (conv, pool) = (a.conv2d(right), a.pool(right_pool));
-        let rows = a.rows(right_pool.window.out_h);
-        let mut output = a.output(outputs(&right_pool.window, channels));
+        let (conv, (right_pool, pool, rows, mut output)) = (a.conv2d(right), pooled(a, channels));
         let bytes = workspace::conv2d_max_pool2d_s8(&right, &right_pool, form);
         let mut scratch = a.scratch(bytes, false);
-        kernels.conv2d_max_pool2d_s8(
-            &conv,
-            &pool,
-            layer.input.get(),
-            layer.zero_point,
-            layer.filter(),
-            layer.bias.get(),
-            layer.multipliers.get(),
-            layer.stage,
-            rows,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_s8!(kernels.conv2d_max_pool2d_s8(conv, pool; layer;; rows; output, scratch))
     }),
     ("depthwise_conv2d_s8", |kernels, a| {
         let right = depthwise();
@@ -273,63 +245,25 @@ pub(super) const DOORS: [(&str, Call); 27] = [
         let (conv, rows) = (a.depthwise(right), a.rows(w.out_h));
         let mut output = a.output(outputs(w, channels));
         let mut scratch = a.scratch(workspace::depthwise_conv2d_s8(&right, form), false);
-        kernels.depthwise_conv2d_s8(
-            &conv,
-            layer.input.get(),
-            layer.zero_point,
-            layer.filter(),
-            layer.bias.get(),
-            layer.multipliers.get(),
-            layer.stage,
-            rows,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_s8!(kernels.depthwise_conv2d_s8(conv; layer;; rows; output, scratch))
     }),
     ("depthwise_conv2d_max_pool2d_s8", |kernels, a| {
         let (right, form) = (depthwise(), a.form);
         let packed = pack::packed_depthwise_conv2d_s8_len(&right);
         let (inputs, weights, channels) = of_depthwise(&right, packed);
-        let right_pool = pool_of(channels);
         let layer = a.layer_s8(inputs, weights, channels);
-        let (conv, pool) = (a.depthwise(right), a.pool(right_pool));
-        let rows = a.rows(right_pool.window.out_h);
-        let mut output = a.output(outputs(&right_pool.window, channels));
+        let (conv, (right_pool, pool, rows, mut output)) =
+            (a.depthwise(right), pooled(a, channels));
         let bytes = workspace::depthwise_conv2d_max_pool2d_s8(&right, &right_pool, form);
         let mut scratch = a.scratch(bytes, false);
-        kernels.depthwise_conv2d_max_pool2d_s8(
-            &conv,
-            &pool,
-            layer.input.get(),
-            layer.zero_point,
-            layer.filter(),
-            layer.bias.get(),
-            layer.multipliers.get(),
-            layer.stage,
-            rows,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_s8!(kernels.depthwise_conv2d_max_pool2d_s8(conv, pool; layer;; rows; output, scratch))
     }),
     ("dense_s8", |kernels, a| {
         let (right, dense, (inputs, weights, channels)) = dense(a);
         let layer = a.layer_s8(inputs, weights, channels);
         let mut output = a.output(right.rows * channels);
         let mut scratch = a.scratch(workspace::dense_s8(&right, a.form), false);
-        kernels.dense_s8(
-            &dense,
-            layer.input.get(),
-            layer.zero_point,
-            layer.filter(),
-            layer.bias.get(),
-            layer.multipliers.get(),
-            layer.stage,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_s8!(kernels.dense_s8(dense; layer;;; output, scratch))
     }),
     ("dense_s8_with_row_sums", |kernels, a| {
         let (right, dense, (inputs, weights, channels)) = dense(a);
@@ -338,19 +272,7 @@ pub(super) const DOORS: [(&str, Call); 27] = [
         let sums = Guarded::new(&vec![6; sums], 0);
         let mut output = a.output(right.rows * channels);
         let mut scratch = a.scratch(workspace::dense_s8(&right, a.form), false);
-        kernels.dense_s8_with_row_sums(
-            &dense,
-            layer.input.get(),
-            layer.zero_point,
-            layer.filter(),
-            layer.bias.get(),
-            sums.get(),
-            layer.multipliers.get(),
-            layer.stage,
-            output.get_mut(),
-            scratch.get(),
-        );
-        kept(&output)
+        call_s8!(kernels.dense_s8_with_row_sums(dense; layer; sums.get();; output, scratch))
     }),
     ("max_pool2d_f32", |kernels, a| {
         let (pool, input, rows, mut output) = pool(a, 1.0);
