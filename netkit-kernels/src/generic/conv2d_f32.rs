@@ -493,8 +493,9 @@ const fn is_compiled<S: Simd>(pixels: usize, limit: usize) -> bool {
 /// Runs shorter than this are listed.
 const SHORT_RUN: usize = 16;
 
-/// Enters the tile of the given size, compiled as a function of its own.
-#[inline(always)]
+/// Enters the tile of the given size, compiled as a function of its own. The choice of one is long: programs hold it once.
+#[cfg_attr(netkit_micro, inline(always))]
+#[cfg_attr(not(netkit_micro), inline(never))]
 fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: usize) {
     if tiles.range.is_empty() {
         return;
