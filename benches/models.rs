@@ -15,7 +15,7 @@ use std::hint::black_box;
 use criterion::Criterion;
 use netkit::arena::Bump;
 use netkit::runtime::Network;
-use netkit::{Model, QuantizedModel};
+use netkit::{BatchModel, Model, QuantizedModel};
 use netkit_kernels::Kernels;
 
 netkit::model!(Mlp = "models/mnist_mlp.nk");
@@ -25,6 +25,10 @@ netkit::model!(CnnInt8 = "models/mnist_cnn_int8.nk");
 netkit::model!(DsCnn = "models/mnist_dscnn.nk");
 netkit::model!(DsCnnInt8 = "models/mnist_dscnn_int8.nk");
 netkit::model!(OneLayer = "benches/one_layer.nk");
+netkit::model!(MlpBatch = "models/mnist_mlp.nk", batch = 16);
+netkit::model!(MlpInt8Batch = "models/mnist_mlp_int8.nk", batch = 16);
+netkit::model!(CnnBatch = "models/mnist_cnn.nk", batch = 16);
+netkit::model!(DsCnnBatch = "models/mnist_dscnn.nk", batch = 16);
 
 /// The first test digit.
 fn digit() -> [f32; 784] {
@@ -44,6 +48,17 @@ where
     let (input, mut output) = (digit(), [0.0; 10]);
     c.bench_function(&compiled_id(M::NAME), |b| {
         b.iter(|| model.forward_into(&input, &mut output));
+    });
+}
+
+/// A whole batch: a time to be shared by [`BATCH`](BatchModel::BATCH) inputs.
+fn batch<M>(c: &mut Criterion, model: &mut M)
+where
+    M: BatchModel<Input = [f32; 784], Output = [f32; 10]>,
+{
+    let (input, mut output) = (vec![digit(); M::BATCH], vec![[0.0; 10]; M::BATCH]);
+    c.bench_function(&format!("{}/batch of {}", compiled_id(M::NAME), M::BATCH), |b| {
+        b.iter(|| model.forward_batch_into(&input, &mut output));
     });
 }
 
@@ -102,6 +117,10 @@ fn all_compiled(c: &mut Criterion) {
     compiled_int8(c, &mut *CnnInt8::new_boxed());
     compiled(c, &mut *DsCnn::new_boxed());
     compiled_int8(c, &mut *DsCnnInt8::new_boxed());
+    batch(c, &mut *MlpBatch::new_boxed());
+    batch(c, &mut *MlpInt8Batch::new_boxed());
+    batch(c, &mut *CnnBatch::new_boxed());
+    batch(c, &mut *DsCnnBatch::new_boxed());
 }
 
 fn all_loaded(c: &mut Criterion) {

@@ -17,10 +17,23 @@ pub fn first_bytes<const LEN: usize>(output: &mut [f32; LEN]) -> &mut [i8] {
     as_i8_mut(output).split_at_mut(LEN).0
 }
 
+/// [`first_bytes`] of any number of floats.
+#[must_use]
+pub fn first_bytes_of(output: &mut [f32]) -> &mut [i8] {
+    let len = output.len();
+    as_i8_mut(output).get_mut(..len).unwrap_or(&mut [])
+}
+
 /// Dequantizes the first bytes of an array of floats into all of it.
 pub fn dequantize_in_place<const LEN: usize>(quant: Quant, output: &mut [f32; LEN]) {
+    dequantize_all_in_place(quant, output);
+}
+
+/// [`dequantize_in_place`] of any number of floats.
+#[inline(always)]
+pub fn dequantize_all_in_place(quant: Quant, output: &mut [f32]) {
     // From the end, so that a float overwrites only bytes that have been read: the one it comes from or later ones.
-    for index in (0..LEN).rev() {
+    for index in (0..output.len()).rev() {
         let q = as_i8_mut(output).get(index).copied().unwrap_or_default();
         if let Some(real) = output.get_mut(index) {
             *real = quant.dequantize(q);

@@ -71,6 +71,7 @@ compile_error!(
 pub mod aligned;
 #[allow(unsafe_code)]
 pub mod arena;
+mod batch;
 #[cfg(feature = "alloc")]
 #[allow(unsafe_code)]
 mod boxed;
@@ -85,7 +86,7 @@ pub mod private;
 pub mod runtime;
 mod self_test;
 
-pub use model::{Layer, Model, QuantizedModel, Step};
+pub use model::{BatchModel, Layer, Model, QuantizedModel, Step};
 pub use netkit_core::quant::Quant;
 pub use self_test::{Mismatch, SelfTest, SelfTestError};
 
@@ -122,6 +123,7 @@ pub use self_test::{Mismatch, SelfTest, SelfTestError};
 /// |---|---|---|
 /// | `convolution` | `direct` | every convolution as the sum of products it is defined to be: the default |
 /// | | `winograd` | float32 models: 3×3 convolutions with stride 1 in Winograd's form F(2×2, 3×3), where that takes less time |
+/// | `batch` | a number | memory and functions to compute as many inputs at once, for throughput |
 ///
 /// ```
 /// netkit::model!(Digits = "models/mnist_cnn.nk", convolution = winograd);
@@ -142,6 +144,20 @@ pub use self_test::{Mismatch, SelfTest, SelfTestError};
 /// inference would cost more than it saves. Where kernels read filters in file order (microcontrollers) the option changes
 /// nothing.
 ///
+/// **A batch** gains where a model's time goes into reading the weights of dense layers, which all inputs of a batch share: a
+/// multilayer perceptron, or a small network with a large dense layer. Convolutions are computed input by input, and gain
+/// nothing. The arena has activations for all inputs of a batch; whatever the number, the outputs are the same bits as one by
+/// one.
+///
+/// ```
+/// netkit::model!(Digits = "models/mnist_mlp.nk", batch = 8);
+///
+/// let mut digits = Digits::new_boxed();
+/// let images = [[0.5; Digits::INPUT_LEN]; Digits::BATCH];
+/// let scores = digits.forward_batch(&images);
+/// assert_eq!(scores[3], digits.forward(&images[3]));
+/// ```
+///
 /// # The type
 ///
 /// | | |
@@ -151,13 +167,16 @@ pub use self_test::{Mismatch, SelfTest, SelfTestError};
 /// | `fn forward(&mut self, &[f32; N]) -> [f32; M]` | one inference; an int8 model quantizes and dequantizes at its edges |
 /// | `fn forward_into(&mut self, &[f32; N], &mut [f32; M])` | the same into the caller's memory, for outputs too large for the stack |
 /// | `fn forward_i8(&mut self, &[i8; N]) -> [i8; M]`, `forward_i8_into` | int8 models: without a float in between |
+/// | `fn forward_batch(&mut self, &[[f32; N]; B]) -> [[f32; M]; B]`, `forward_i8_batch` | with the option `batch`: a whole batch |
+/// | `fn forward_batch_into(&mut self, &[[f32; N]], &mut [[f32; M]])`, `forward_i8_batch_into` | any number, `BATCH` at once |
 /// | `fn forward_observed`, `forward_i8_observed` | [the same](Model::forward_observed), telling a closure about each step before it is made |
 /// | `fn self_test(&mut self) -> Result<SelfTest, SelfTestError>` | replays the [test cases](SelfTest) in the file, which take space only in programs that call this |
 /// | `NAME`, `INPUT_SHAPE`, `OUTPUT_SHAPE`, `INPUT_LEN`, `OUTPUT_LEN` | what goes in and comes out: flat arrays, the last dimension running fastest, maps as height, width, channels |
 /// | `ARENA_BYTES`, `SCRATCH_BYTES`, `WEIGHT_BYTES`, `MACS`, `LAYERS` | what it costs |
 /// | `INPUT_QUANT`, `OUTPUT_QUANT` | int8 models: scales and zero points |
 ///
-/// It is `Send` and `Sync` and implements [`Model`], and [`QuantizedModel`] where the file is int8.
+/// It is `Send` and `Sync` and implements [`Model`], [`QuantizedModel`] where the file is int8, and [`BatchModel`] with the
+/// option `batch`.
 ///
 /// # Errors
 ///

@@ -115,6 +115,31 @@ pub trait QuantizedModel: Model {
     );
 }
 
+/// A network compiled with the option `batch`, for code that takes any.
+///
+/// ```
+/// use netkit::BatchModel;
+///
+/// netkit::model!(Digits = "models/mnist_mlp.nk", batch = 16);
+///
+/// fn scores<M: BatchModel>(model: &mut M, images: &[M::Input], scores: &mut [M::Output]) {
+///     model.forward_batch_into(images, scores);
+/// }
+///
+/// let images = vec![[0.5; Digits::INPUT_LEN]; 100];
+/// let mut of_all = vec![[0.0; Digits::OUTPUT_LEN]; images.len()];
+/// scores(&mut *Digits::new_boxed(), &images, &mut of_all);
+/// assert_eq!(of_all[99], Digits::new().forward(&images[99]));
+/// ```
+pub trait BatchModel: Model {
+    /// Inputs that are computed at once.
+    const BATCH: usize;
+
+    /// Computes the output for each input, any number of them, [`BATCH`](Self::BATCH) at once: the same bits as one by one.
+    /// Of inputs and outputs, as many as there are of both; the other outputs are left alone.
+    fn forward_batch_into(&mut self, input: &[Self::Input], output: &mut [Self::Output]);
+}
+
 /// A step of a network, one operator: what [`Model::forward_observed`] is about to compute.
 ///
 /// A plain layer is one step, with an activation that cannot be fused two; a fused layer of the format, a ResNet block

@@ -15,10 +15,13 @@ pub use core::{
 
 pub use crate::aligned::{Align16, Align64, Aligned};
 pub use crate::arena::{Arena, Region};
+pub use crate::batch::{in_batches, sample, sample_mut};
 #[cfg(feature = "alloc")]
 pub use crate::boxed::{Zero, boxed};
-pub use crate::edges::{dequantize_in_place, first_bytes, quantize};
-pub use crate::model::{Layer, Model, QuantizedModel, Step};
+pub use crate::edges::{
+    dequantize_all_in_place, dequantize_in_place, first_bytes, first_bytes_of, quantize,
+};
+pub use crate::model::{BatchModel, Layer, Model, QuantizedModel, Step};
 pub use crate::self_test::{NO_CASES, SelfTest, SelfTestError, self_test_f32, self_test_s8};
 pub use crate::{__if_alloc as if_alloc, __model as model};
 #[cfg(feature = "alloc")]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use netkit_codegen::{Disk, ModelPath};
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use crate::model_file::ModelFile;
@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// How float convolutions are computed
     #[arg(long, value_name = "HOW", value_enum)]
     convolution: Option<Convolution>,
+    /// How many inputs the code can compute at once [default: one]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    batch: Option<u16>,
 }
 
 /// The macro's option `convolution`.
@@ -72,6 +75,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let invocation = match arguments.convolution {
         Some(Convolution::Direct) => quote!(#invocation, convolution = direct),
         Some(Convolution::Winograd) => quote!(#invocation, convolution = winograd),
+        None => invocation,
+    };
+    let batch = arguments.batch.map(Literal::u16_unsuffixed);
+    let invocation = match batch {
+        Some(batch) => quote!(#invocation, batch = #batch),
         None => invocation,
     };
     let krate: TokenStream = quote!(::netkit);

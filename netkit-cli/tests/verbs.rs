@@ -317,6 +317,16 @@ fn emit_writes_what_the_macro_expands_to() {
 }
 
 #[test]
+fn emit_writes_code_for_batches() {
+    let code = printed(&["emit", "models/mnist_mlp.nk", "--batch", "8"]);
+    assert!(code.contains("pub const BATCH: nk::usize = 8;") && code.contains("forward_batch"));
+    assert!(!printed(&["emit", "models/mnist_mlp.nk"]).contains("BATCH"));
+    for wrong in ["0", "65536", "eight"] {
+        assert!(misused(&["emit", "models/mnist_mlp.nk", "--batch", wrong]).contains("--batch"));
+    }
+}
+
+#[test]
 fn explain_knows_every_code() {
     let list = printed(&["explain"]);
     assert!(list.lines().count() > 60);

@@ -2,13 +2,13 @@
 //!
 //! `[attributes] [visibility] [Name =] "path" [, option = value]* [,]`
 //!
-//! Options: `convolution = direct` or `convolution = winograd`.
+//! Options: `convolution = direct` or `convolution = winograd`, and `batch = 8` or another number.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, LitStr, Meta, Token, Visibility};
+use syn::{Attribute, LitInt, LitStr, Meta, Token, Visibility};
 
 /// What stands between the parentheses of `netkit::model!(…)`.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Input {
     pub path_span: Span,
     /// How float convolutions are computed, and where that was said; the first of [`Convolution::ALL`] where it was not.
     pub convolution: Option<(Convolution, Span)>,
+    /// How many inputs are computed at once, at least 1, where that was said.
+    pub batch: Option<usize>,
 }
 
 /// Values of the option `convolution`: how float convolutions are computed that can be computed in several ways.
@@ -54,11 +56,13 @@ impl Convolution {
     }
 }
 
-/// The name of the only option there is.
+/// The names of the options.
 const CONVOLUTION: &str = "convolution";
+const BATCH: &str = "batch";
 
-/// What may stand for an option's value, or for an option, in a message.
+/// What may stand for an option, in a message.
 const CONVOLUTIONS: &str = "`convolution = direct` (the default) or `convolution = winograd`";
+const BATCHES: &str = "`batch = 8` or another number of inputs, from 1 to 65535";
 
 /// An invocation that does not follow the grammar.
 #[derive(Debug)]
@@ -98,11 +102,11 @@ impl Input {
             None
         };
         let path = path_literal(input)?;
-        let mut convolution = None;
+        let mut options = Options::default();
         while !input.is_empty() {
             input.parse::<Token![,]>()?;
             if !input.is_empty() {
-                option(input, &mut convolution)?;
+                options.read(input)?;
             }
         }
         let conditions = attributes.iter().filter_map(|attribute| condition(&attribute.meta));
@@ -114,7 +118,8 @@ impl Input {
             name,
             path: path.value(),
             path_span: path.span(),
-            convolution,
+            convolution: options.convolution,
+            batch: options.batch,
         })
     }
 
@@ -172,31 +177,58 @@ fn refuse_what_is_no_name(input: ParseStream<'_>) -> syn::Result<()> {
     Err(syn::Error::new(span, message))
 }
 
-/// Reads `option = value`.
-fn option(
-    input: ParseStream<'_>,
-    convolution: &mut Option<(Convolution, Span)>,
-) -> syn::Result<()> {
-    let option: Ident = input.parse()?;
-    if option != CONVOLUTION {
-        let message = format!("there is no option `{option}`; there is {CONVOLUTIONS}");
-        return Err(syn::Error::new(option.span(), message));
+/// The options that were said so far.
+#[derive(Default)]
+struct Options {
+    convolution: Option<(Convolution, Span)>,
+    batch: Option<usize>,
+}
+
+impl Options {
+    /// Reads `option = value`.
+    fn read(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
+        let option: Ident = input.parse()?;
+        let (is_said, values) = match option.to_string().as_str() {
+            CONVOLUTION => (self.convolution.is_some(), CONVOLUTIONS),
+            BATCH => (self.batch.is_some(), BATCHES),
+            _ => {
+                let message = format!(
+                    "there is no option `{option}`\nhint: there are {CONVOLUTIONS}, and {BATCHES}"
+                );
+                return Err(syn::Error::new(option.span(), message));
+            }
+        };
+        if is_said {
+            let message = format!("`{option}` is said twice: keep one");
+            return Err(syn::Error::new(option.span(), message));
+        }
+        let equals = input.parse::<Option<Token![=]>>()?;
+        // The end of an invocation has no place of its own.
+        let span = if input.is_empty() { option.span() } else { input.span() };
+        let value = equals.and_then(|_| input.parse::<TokenTree>().ok());
+        let is_known = value.is_some_and(|value| self.set(&option, &value, span));
+        if is_known { Ok(()) } else { Err(syn::Error::new(span, format!("expected {values}"))) }
     }
-    if convolution.is_some() {
-        return Err(syn::Error::new(option.span(), format!("`{option}` is said twice: keep one")));
+
+    /// Keeps the value of an option; whether it is one that the option may have.
+    fn set(&mut self, option: &Ident, value: &TokenTree, span: Span) -> bool {
+        if option == BATCH {
+            self.batch = batch(value);
+            return self.batch.is_some();
+        }
+        let found = Convolution::ALL
+            .into_iter()
+            .find(|known| matches!(value, TokenTree::Ident(value) if value == known.name()));
+        self.convolution = found.map(|found| (found, span));
+        found.is_some()
     }
-    let equals = input.parse::<Option<Token![=]>>()?;
-    // The end of an invocation has no place of its own.
-    let span = if input.is_empty() { option.span() } else { input.span() };
-    let value = equals.and_then(|_| input.parse::<Ident>().ok());
-    let found = Convolution::ALL
-        .into_iter()
-        .find(|known| value.as_ref().is_some_and(|value| value == known.name()));
-    let Some(found) = found else {
-        return Err(syn::Error::new(span, format!("expected {CONVOLUTIONS}")));
-    };
-    *convolution = Some((found, span));
-    Ok(())
+}
+
+/// A number of inputs, perhaps in the invisible group of another macro's `$batch:literal`.
+fn batch(value: &TokenTree) -> Option<usize> {
+    let number = syn::parse2::<LitInt>(value.to_token_stream()).ok()?;
+    let number = number.base10_parse::<u16>().ok().filter(|&number| number > 0)?;
+    Some(number.into())
 }
 
 fn path_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
@@ -288,6 +320,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_batch_is_a_number() {
+        let batch = |tokens| parse(tokens).unwrap().batch;
+        assert_eq!(batch(quote!("a.nk")), None);
+        assert_eq!(batch(quote!("a.nk", batch = 8)), Some(8));
+        assert_eq!(batch(quote!("a.nk", batch = 1_000usize,)), Some(1000));
+        assert_eq!(batch(quote!("a.nk", batch = 65535, convolution = direct)), Some(65535));
+        let mut group = proc_macro2::Group::new(proc_macro2::Delimiter::None, quote!(3));
+        group.set_span(Span::call_site());
+        assert_eq!(batch(quote!("a.nk", batch = #group)), Some(3));
+    }
+
     /// Whatever leaves the type out leaves out all that belongs to it.
     #[test]
     fn conditions_are_found_in_every_attribute() {
@@ -359,13 +403,24 @@ mod tests {
             (quote!(Digits = concat!(env!("OUT_DIR"), "/a.nk")), "write \"$OUT_DIR/….nk\""),
             (quote!(include_str!("a")), "write \"$OUT_DIR/….nk\""),
             (quote!("a.nk" "b.nk"), "expected `,`"),
-            (quote!("a.nk", fast = true), "there is no option `fast`; there is `convolution"),
+            (
+                quote!("a.nk", fast = true),
+                "there is no option `fast`\nhint: there are `convolution",
+            ),
             (quote!("a.nk", convolution), "expected `convolution = direct` (the default) or"),
             (quote!("a.nk", convolution = fast), "(the default) or `convolution = winograd`"),
             (quote!("a.nk", convolution = "winograd"), "expected `convolution = direct`"),
             (quote!("a.nk", convolution =), "expected `convolution = direct`"),
             (quote!("a.nk", convolution = direct convolution = direct), "expected `,`"),
             (quote!("a.nk", convolution = direct, convolution = winograd), "said twice"),
+            (quote!("a.nk", batch), "expected `batch = 8` or another number of inputs, from 1 to"),
+            (quote!("a.nk", batch = 0), "expected `batch = 8` or another number"),
+            (quote!("a.nk", batch = 65536), "expected `batch = 8` or another number"),
+            (quote!("a.nk", batch = -1), "expected `batch = 8` or another number"),
+            (quote!("a.nk", batch = 2.0), "expected `batch = 8` or another number"),
+            (quote!("a.nk", batch = "8"), "expected `batch = 8` or another number"),
+            (quote!("a.nk", batch = N), "expected `batch = 8` or another number"),
+            (quote!("a.nk", batch = 2, batch = 2), "`batch` is said twice"),
         ] {
             let error = parse(tokens.clone()).unwrap_err();
             assert!(error.contains(message), "{tokens}: {error}");

@@ -201,6 +201,17 @@ fn convolution_in_winograds_form() {
     insta::assert_snapshot!(pretty(expansion(bytes, invocation)));
 }
 
+#[test]
+fn several_inputs_at_once() {
+    let invocation = || quote!(pub Net = "models/net.nk", batch = 4);
+    for (name, model) in
+        [("float_batches", digit_cnn(4)), ("int8_batches", format_support::int8_cnn())]
+    {
+        let tokens = expansion(model.to_bytes().unwrap(), invocation());
+        insta::assert_snapshot!(name, pretty(tokens));
+    }
+}
+
 /// `convolution = direct` is what is said by saying nothing.
 #[test]
 fn the_default_may_be_said() {
@@ -334,13 +345,19 @@ fn bindings_are_functions_before() {
     ];
     let mut all = BTreeSet::new();
     for model in models {
-        let tokens = expansion(model.to_bytes().unwrap(), quote!(Net = "models/net.nk"));
-        let mut walk = Walk::default();
-        syn::visit::Visit::visit_file(&mut walk, &syn::parse2(tokens).unwrap());
-        assert!(walk.bound.is_subset(&walk.hidden), "{:?} {:?}", walk.bound, walk.hidden);
-        all.extend(walk.bound);
+        let bytes = model.to_bytes().unwrap();
+        for invocation in [quote!(Net = "models/net.nk"), quote!(Net = "models/net.nk", batch = 2)]
+        {
+            let tokens = expansion(bytes.clone(), invocation);
+            let mut walk = Walk::default();
+            syn::visit::Visit::visit_file(&mut walk, &syn::parse2(tokens).unwrap());
+            assert!(walk.bound.is_subset(&walk.hidden), "{:?} {:?}", walk.bound, walk.hidden);
+            all.extend(walk.bound);
+        }
     }
-    assert!(all.contains("kernels") && all.contains("x1") && all.contains("observe"), "{all:?}");
+    for name in ["kernels", "x1", "observe", "count", "sample", "dense"] {
+        assert!(all.contains(name), "{name} {all:?}");
+    }
 }
 
 /// What `cfg` leaves out must be left out as a whole.

@@ -18,6 +18,12 @@ use netkit_core::tensor::DType;
 /// Random models through the macro, where nobody asks for more.
 const RANDOM_MODELS: &str = "60";
 
+/// Bytes of the largest model that is compiled a second time, for batches.
+const LARGEST_IN_BATCHES: usize = 150_000;
+
+/// The batches of one model after the other.
+const BATCHES: [usize; 4] = [3, 1, 8, 2];
+
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
@@ -96,10 +102,22 @@ impl Models<'_> {
         let exact = is_int8 && (name.starts_with("more/") || name.starts_with("random/"));
         let compare = if is_int8 { "compare_s8" } else { "compare" };
         writeln!(self.declared, "netkit::model!(pub Model{count} = \"$OUT_DIR/{file}\");").unwrap();
+        let batch = match bytes.len() <= LARGEST_IN_BATCHES {
+            true => {
+                let batch = BATCHES[count % BATCHES.len()];
+                writeln!(
+                    self.declared,
+                    "netkit::model!(pub Batches{count} = \"$OUT_DIR/{file}\", batch = {batch});"
+                )
+                .unwrap();
+                format!("Some(compare_batches::<Batches{count}>)")
+            }
+            false => "None".to_owned(),
+        };
         writeln!(
             self.table,
             "    Compiled {{ name: {name:?}, file: {path:?}, exact: {exact}, check: check::<Model{count}>, \
-             compare: {compare}::<Model{count}> }},",
+             compare: {compare}::<Model{count}>, batch: {batch} }},",
         )
         .unwrap();
         self.count += 1;

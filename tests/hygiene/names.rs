@@ -27,6 +27,10 @@ macro_rules! named {
                 netkit::model!(#[derive(Debug)] $name = "models/mlp.nk");
                 $name::INPUT_LEN + LEN
             }
+            pub fn batch() -> ::core::primitive::usize {
+                netkit::model!(#[derive(Debug)] $name = "models/cnn_int8.nk", batch = 2);
+                $name::BATCH
+            }
         }
     )* };
 }
@@ -81,6 +85,10 @@ named! {
     f7: forward
     f8: new
     f9: x0
+    f10: count
+    f11: sample
+    f12: dense
+    f13: BatchModel
     g1: r#type
     g2: r#fn
     g3: r#async
@@ -125,6 +133,9 @@ pub mod values {
     pub const bytes: u8 = 8;
     pub const FILE: u8 = 9;
     pub const ALIGNED: u8 = 10;
+    pub const count: u8 = 11;
+    pub static sample: u8 = 12;
+    pub const dense: u8 = 13;
 
     pub trait Everything: Sized {
         fn as_f32(self) -> f32 {
@@ -157,6 +168,12 @@ pub mod values {
         fn forward_into(self) -> f32 {
             0.0
         }
+        fn forward_batch_into(self) -> f32 {
+            0.0
+        }
+        fn forward_i8_batch_into(self) -> f32 {
+            0.0
+        }
         fn next_multiple_of(self) -> f32 {
             0.0
         }
@@ -178,6 +195,8 @@ pub mod values {
     netkit::model!(#[derive(Debug)] pub Float = "models/cnn.nk");
     netkit::model!(#[derive(Debug)] pub Mlp = "models/mlp.nk");
     netkit::model!(#[derive(Debug)] pub Quantized = "models/cnn_int8.nk");
+    netkit::model!(#[derive(Debug)] pub Batches = "models/mlp.nk", batch = 3);
+    netkit::model!(#[derive(Debug)] pub QuantizedBatches = "models/cnn_int8.nk", batch = 3);
     /// The loader's bytes.
     pub static BYTES: &[u8] = netkit::include_model!("models/mlp.nk");
 }
@@ -188,6 +207,8 @@ fn runs() {
     assert_eq!(values::Mlp::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
     assert!(values::Float::new().forward(&[0.5; 72]).iter().all(|x| x.is_finite()));
     assert_eq!(values::Quantized::new_boxed().self_test().unwrap().cases, 2);
+    assert_eq!(values::Batches::new().forward_batch(&[[1.0, 2.0]; 3]), [[3.0, 3.0]; 3]);
+    assert_eq!(values::QuantizedBatches::new_boxed().self_test().unwrap().cases, 2);
     assert_eq!(values::BYTES[..4], *b"NKIT");
     assert_eq!(of_files::First::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
 }

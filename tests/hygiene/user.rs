@@ -85,6 +85,9 @@ NETKIT::model!(#[derive(Debug)] pub Again = "models/cnn.nk");
 NETKIT::model!(#[derive(Debug)] pub Layer = "models/mlp.nk");
 NETKIT::model!(#[derive(Debug)] pub Kernels = "models/cnn_int8.nk");
 NETKIT::model!(#[derive(Debug)] pub FILE = "models/mlp.nk");
+// For several inputs at once.
+NETKIT::model!(#[derive(Debug)] pub Batches = "models/cnn.nk", batch = 3);
+NETKIT::model!(#[derive(Debug)] pub QuantizedBatches = "models/cnn_int8.nk", batch = 2);
 // Deprecated, which is for those to hear who use it.
 NETKIT::model!(#[derive(Debug)] #[deprecated] pub Deprecated = "models/cnn_int8.nk");
 // Left out.

@@ -36,18 +36,33 @@ impl Emit<'_, '_, '_> {
         let bytes = needs.scratch.map(|bytes| quote!(const #scratch: nk::usize = #bytes;));
         let scratch = bytes.is_some().then(|| quote!(#scratch));
         let memory = self.memory(step.inputs(), step.output(), scratch.as_ref());
-        let mut call = call(step, &names, &memory);
-        if self.is_winograd(step) {
-            let winograd = call_winograd(step, &names, &memory);
-            call = quote!(nk::layout! { panels { #winograd } file { #call } });
-        }
-        let views = memory.views;
+        let views = &memory.views;
+        let call = match self.input.batch {
+            Some(_) => self.for_each_sample(step, &names, &memory),
+            None => {
+                let call = self.call(step, &names, &memory);
+                quote!(#call;)
+            }
+        };
         let observation = observation(step);
         StepCode {
             items: quote!(#attributes #pool #constants #bytes),
-            statements: quote!(#observation #views #call;),
+            statements: quote!(#observation #views #call),
             scratch,
         }
+    }
+
+    /// The call that makes a step.
+    pub(super) fn call(&self, step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
+        if step.is_quantized() {
+            return call_s8(step, names, memory);
+        }
+        let call = call_f32(step, names, memory);
+        if !self.is_winograd(step) {
+            return call;
+        }
+        let winograd = call_winograd(step, names, memory);
+        quote!(nk::layout! { panels { #winograd } file { #call } })
     }
 }
 
@@ -56,10 +71,6 @@ fn observation(step: &Step<'_, '_>) -> TokenStream {
     let (index, layer) = (number(step.index), number(step.node.layer.into()));
     let (operator, part) = (step.node.op.name(), step.node.part);
     quote!(observe(nk::Step::new(#index, #layer, #operator, #part));)
-}
-
-fn call(step: &Step<'_, '_>, names: &Names, memory: &Memory) -> TokenStream {
-    if step.is_quantized() { call_s8(step, names, memory) } else { call_f32(step, names, memory) }
 }
 
 /// A convolution in Winograd's form.

@@ -1,6 +1,6 @@
 //! Views into the arena, and who else lends a step its memory.
 
-use super::{Emit, number, scratch_offset};
+use super::{Emit, number};
 use netkit_core::plan::Placement;
 use netkit_core::program::Operand;
 use netkit_core::tensor::DType;
@@ -31,18 +31,19 @@ fn element(dtype: DType) -> TokenStream {
     }
 }
 
-/// The stretch that a value takes, if it is in the arena.
-fn in_arena(operand: &Operand<'_>) -> Option<TokenStream> {
-    match operand.placement {
-        Placement::Arena { offset } => {
-            let len = number(operand.value.shape.elements());
-            Some(region(element(operand.value.dtype), offset, quote!(#len)))
-        }
-        Placement::Input | Placement::Output => None,
-    }
-}
-
 impl Emit<'_, '_, '_> {
+    /// The stretch that a value takes, if it is in the arena: of a batch, its values of all samples behind each other.
+    fn in_arena(&self, operand: &Operand<'_>) -> Option<TokenStream> {
+        match operand.placement {
+            Placement::Arena { offset } => {
+                let len = number(operand.value.shape.elements() * self.samples());
+                let offset = offset * self.samples();
+                Some(region(element(operand.value.dtype), offset, quote!(#len)))
+            }
+            Placement::Input | Placement::Output => None,
+        }
+    }
+
     /// Lays out a step's inputs and output, and as much scratch behind the activations as the constant `scratch`
     /// says.
     pub(super) fn memory<'s>(
@@ -54,7 +55,7 @@ impl Emit<'_, '_, '_> {
         let (mut names, mut read, mut read_names) = (Vec::new(), Vec::new(), Vec::new());
         for (index, operand) in inputs.enumerate() {
             let name = format_ident!("x{index}");
-            match (in_arena(&operand), self.input_room) {
+            match (self.in_arena(&operand), self.input_room) {
                 (Some(region), _) => {
                     names.push(quote!(#name));
                     read.push(region);
@@ -63,7 +64,7 @@ impl Emit<'_, '_, '_> {
                 // The caller's, unless the input was quantized into the arena.
                 (None, Some(offset)) => {
                     names.push(quote!(input.unwrap_or(#name)));
-                    let len = number(operand.value.shape.elements());
+                    let len = number(operand.value.shape.elements() * self.samples());
                     read.push(region(element(operand.value.dtype), offset, quote!(#len)));
                     read_names.push(name);
                 }
@@ -71,7 +72,7 @@ impl Emit<'_, '_, '_> {
             }
         }
         let (mut write, mut write_names) = (Vec::new(), Vec::new());
-        let output = match in_arena(&output) {
+        let output = match self.in_arena(&output) {
             Some(region) => {
                 write.push(region);
                 write_names.push(quote!(y));
@@ -80,7 +81,7 @@ impl Emit<'_, '_, '_> {
             None => quote!(output),
         };
         if let Some(len) = scratch {
-            write.push(region(quote!(nk::u8), scratch_offset(self.program), len.clone()));
+            write.push(region(quote!(nk::u8), self.activation_bytes, len.clone()));
             write_names.push(quote!(scratch));
         }
         let views = if read.is_empty() && write.is_empty() {

@@ -7,6 +7,7 @@
 //! Names in it mean the same whatever the type and the things around it are called ([`Emit::items`]). A method is called
 //! on what its receiver is, a reference where it takes one, for else a user's trait for all types would come first.
 
+mod batch;
 mod forward;
 mod layout;
 mod model;
@@ -29,8 +30,10 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 /// Everything that generated code binds with `let` and as a parameter.
-const BINDINGS: [&str; 14] = [
+const BINDINGS: [&str; 17] = [
     "arena",
+    "count",
+    "dense",
     "file",
     "input",
     "kernels",
@@ -38,6 +41,7 @@ const BINDINGS: [&str; 14] = [
     "output",
     "quantized",
     "room",
+    "sample",
     "scratch",
     "x0",
     "x1",
@@ -57,6 +61,8 @@ pub(crate) struct Emit<'e, 'a, 's> {
     program: &'e Program<'a, 's>,
     /// Where in the arena a float input of an int8 model is quantized to, if there is room.
     input_room: Option<usize>,
+    /// Bytes of the arena in front of scratch: activations and what of the input has room behind them.
+    activation_bytes: usize,
 }
 
 impl<'e, 'a, 's> Emit<'e, 'a, 's> {
@@ -69,11 +75,15 @@ impl<'e, 'a, 's> Emit<'e, 'a, 's> {
         program: &'e Program<'a, 's>,
     ) -> Self {
         let plan = program.plan();
+        let one = plan.arena_bytes().next_multiple_of(CACHE_LINE);
         let input_room = program.graph().inputs().first().filter(|_| program.is_quantized());
-        let input_room = input_room.and_then(|id| {
-            room::for_input(plan, &plan.slots()[id.index()], scratch_offset(program))
-        });
-        Self { krate, input, path, name, program, input_room }
+        let input_room =
+            input_room.and_then(|id| room::for_input(plan, &plan.slots()[id.index()], one));
+        let emit = Self { krate, input, path, name, program, input_room, activation_bytes: one };
+        match input.batch {
+            Some(batch) => emit.for_batches_of(batch),
+            None => emit,
+        }
     }
 
     /// Whether a step is a convolution that is computed in Winograd's form, where kernels read packed filters. One that
@@ -133,11 +143,6 @@ impl Emit<'_, '_, '_> {
     fn allowances(&self) -> Option<TokenStream> {
         self.input.is_deprecated.then(|| quote!(#[allow(deprecated)]))
     }
-}
-
-/// Where scratch begins in the arena: behind the activations, on a cache line.
-fn scratch_offset(program: &Program<'_, '_>) -> usize {
-    program.plan().arena_bytes().next_multiple_of(CACHE_LINE)
 }
 
 /// A number without a suffix.

@@ -1,7 +1,7 @@
 //! The public type: its structure, constants and functions.
 
 use super::forward::StepCode;
-use super::{Emit, number, scratch_offset};
+use super::{Emit, number};
 use netkit_core::op::Op;
 use netkit_core::plan::CACHE_LINE;
 use netkit_core::tensor::Shape;
@@ -45,7 +45,10 @@ impl Emit<'_, '_, '_> {
         let constants = self.constants(steps);
         let functions = self.functions(steps);
         let traits = self.traits();
-        let run = self.program.is_quantized().then(|| self.run(steps));
+        let run = match self.input.batch {
+            Some(_) => Some(self.run_batch(steps)),
+            None => self.program.is_quantized().then(|| self.run(steps)),
+        };
         quote! {
             #run
 
@@ -64,7 +67,7 @@ impl Emit<'_, '_, '_> {
         let output_shape = shape(&program.output_shape());
         let input_len = number(program.input().shape.elements());
         let output_len = number(program.output().shape.elements());
-        let activations = number(scratch_offset(self.program));
+        let activations = number(self.activation_bytes);
         let scratch = steps.iter().filter_map(|step| step.scratch.as_ref());
         let weight_bytes: u64 = program.layers().iter().map(|layer| layer.weight_bytes).sum();
         let weight_bytes = Literal::u64_unsuffixed(weight_bytes);
@@ -77,6 +80,13 @@ impl Emit<'_, '_, '_> {
             quote!(nk::Layer::new(#name, #input, #output, #macs, #bytes))
         });
         let cache_line = number(CACHE_LINE);
+        let batch = self.input.batch.map(|batch| {
+            let batch = number(batch);
+            quote! {
+                /// Inputs that are computed at once.
+                pub const BATCH: nk::usize = #batch;
+            }
+        });
         quote! {
             /// Name of the model's file, without folder and extension.
             pub const NAME: &'static nk::str = #model;
@@ -99,6 +109,7 @@ impl Emit<'_, '_, '_> {
             pub const MACS: nk::u64 = #macs;
             /// The model's layers in order.
             pub const LAYERS: &'static [nk::Layer] = &[#(#layers),*];
+            #batch
         }
     }
 
@@ -106,6 +117,7 @@ impl Emit<'_, '_, '_> {
         let self_test = self.self_test();
         let forward =
             if self.program.is_quantized() { self.forward_i8() } else { self.forward_f32(steps) };
+        let batches = self.input.batch.map(|batch| self.forward_batch(batch));
         quote! {
             /// A network whose memory is all zeros, so that a `static` one takes no flash.
             #[must_use]
@@ -122,6 +134,7 @@ impl Emit<'_, '_, '_> {
             }
 
             #forward
+            #batches
             #self_test
         }
     }
@@ -129,7 +142,17 @@ impl Emit<'_, '_, '_> {
     fn forward_f32(&self, steps: &[StepCode]) -> TokenStream {
         let input_len = number(self.program.input().shape.elements());
         let output_len = number(self.program.output().shape.elements());
-        let body = self.body(steps);
+        let body = match self.input.batch {
+            Some(_) => quote!(run(&mut self.arena, input, output, 1, observe);),
+            None => {
+                let steps = self.body(steps);
+                quote! {
+                    let Self { arena } = self;
+                    #steps
+                }
+            }
+        };
+        let mutable = self.input.batch.is_none().then(|| quote!(mut));
         quote! {
             /// Computes the output for an input, both flat with the last dimension running fastest.
             #[must_use]
@@ -153,9 +176,8 @@ impl Emit<'_, '_, '_> {
                 &mut self,
                 input: &[nk::f32; #input_len],
                 output: &mut [nk::f32; #output_len],
-                mut observe: impl nk::FnMut(nk::Step),
+                #mutable observe: impl nk::FnMut(nk::Step),
             ) {
-                let Self { arena } = self;
                 #body
             }
         }
@@ -203,6 +225,7 @@ impl Emit<'_, '_, '_> {
         let input_len = number(self.program.input().shape.elements());
         let output_len = number(self.program.output().shape.elements());
         let quantized = self.program.is_quantized().then(|| self.quantized_trait());
+        let batched = self.input.batch.map(|_| self.batch_trait());
         quote! {
             impl nk::Model for #name {
                 type Input = [nk::f32; #input_len];
@@ -242,6 +265,7 @@ impl Emit<'_, '_, '_> {
             }
 
             #quantized
+            #batched
 
             impl nk::Default for #name {
                 fn default() -> Self {

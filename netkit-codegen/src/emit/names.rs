@@ -4,6 +4,7 @@ use proc_macro2::Ident;
 use quote::format_ident;
 
 /// The constants of one step.
+#[derive(Clone)]
 pub(super) struct Names {
     /// The operator's attributes.
     pub(super) operator: Ident,

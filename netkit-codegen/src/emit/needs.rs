@@ -93,7 +93,7 @@ impl Emit<'_, '_, '_> {
                 tensors.panels.extend(quote!(const #filter: &[nk::f32] = #panels.as_f32();));
                 let in_file_order = file_filter(names, constants, &mut tensors.in_file_order);
                 tensors.file.extend(in_file_order);
-                let directly = workspace(step, names);
+                let directly = self.workspace(step, names);
                 Some(quote!(nk::layout! {
                     panels { nk::workspace::conv2d_winograd_f32(&#operator) }
                     file { #directly }
@@ -105,7 +105,7 @@ impl Emit<'_, '_, '_> {
                 pack::pack_conv2d_f32(conv, &values, scale.as_deref(), &mut packed)
                     .expect("checked graphs have filters of the right size");
                 filter_forms(names, constants, &packed, tensors);
-                Some(workspace(step, names))
+                Some(self.workspace(step, names))
             }
             Op::DepthwiseConv2d { conv, .. } => {
                 let mut packed = vec![0.0; pack::packed_depthwise_conv2d_f32_len(conv)];
@@ -115,7 +115,7 @@ impl Emit<'_, '_, '_> {
                 pack::pack_depthwise_conv2d_f32(taps, channels, &values, scale, &mut packed)
                     .expect("checked graphs have filters of the right size");
                 filter_forms(names, constants, &packed, tensors);
-                Some(workspace(step, names))
+                Some(self.workspace(step, names))
             }
             Op::Dense { .. } => {
                 let in_file_order = file_filter(names, constants, &mut tensors.shared);
@@ -139,20 +139,24 @@ impl Emit<'_, '_, '_> {
         Needs { attributes, constants: quote!(const #bias: &[nk::f32] = #biases;), scratch }
     }
 
+    /// Bytes of scratch of a step that has a filter in either form, as the target's compiler evaluates it.
+    pub(super) fn workspace(&self, step: &Step<'_, '_>, names: &Names) -> TokenStream {
+        let Names { operator, pool, filter, .. } = names;
+        let dtype = if step.is_quantized() { "s8" } else { "f32" };
+        let door = format_ident!("{}_{dtype}", step.node.op.name());
+        let pool = step.pool().map(|_| quote!(&#pool,));
+        let operator = match &step.node.op {
+            Op::Dense { .. } => self.dense_of_all(operator),
+            _ => quote!(#operator),
+        };
+        quote!(nk::workspace::#door(&#operator, #pool (&#filter).form()))
+    }
+
     /// The filter as it is in the file, and the factors of a folded batch norm.
     fn filter_and_scale(&self, constants: &Weights) -> (Vec<f32>, Option<Vec<f32>>) {
         let scale = constants.fold.map(|fold| self.floats(&fold.scale));
         (self.floats(&constants.filter), scale)
     }
-}
-
-/// Bytes of scratch of a step that has a filter in either form, as the target's compiler evaluates it.
-pub(super) fn workspace(step: &Step<'_, '_>, names: &Names) -> TokenStream {
-    let Names { operator, pool, filter, .. } = names;
-    let dtype = if step.is_quantized() { "s8" } else { "f32" };
-    let door = format_ident!("{}_{dtype}", step.node.op.name());
-    let pool = step.pool().map(|_| quote!(&#pool,));
-    quote!(nk::workspace::#door(&#operator, #pool (&#filter).form()))
 }
 
 /// A float filter in both forms.

@@ -3,7 +3,7 @@
 use super::forward::{StepCode, move_data, rows};
 use super::layout::{Memory, region};
 use super::names::Names;
-use super::needs::{Needs, Tensors, attributes, workspace};
+use super::needs::{Needs, Tensors, attributes};
 use super::{Emit, float, number, weights};
 use netkit_core::graph::Weights;
 use netkit_core::op::{Dense, Op};
@@ -61,7 +61,7 @@ impl Emit<'_, '_, '_> {
                 const #multipliers: &[nk::Multiplier] = #factors.as_multipliers();
                 #row_sums
             },
-            scratch: Some(workspace(step, names)),
+            scratch: Some(self.workspace(step, names)),
             ..needs
         }
     }
@@ -96,10 +96,7 @@ impl Emit<'_, '_, '_> {
     pub(super) fn run(&self, steps: &[StepCode]) -> TokenStream {
         let name = self.inner_name();
         let body = self.body(steps);
-        let input = match self.input_room {
-            Some(_) => quote!(nk::Option<&[nk::i8]>),
-            None => quote!(&[nk::i8]),
-        };
+        let input = self.quantized_input();
         quote! {
             fn run(
                 arena: &mut nk::Arena<{ #name::ARENA_BYTES }>,
@@ -109,6 +106,14 @@ impl Emit<'_, '_, '_> {
             ) {
                 #body
             }
+        }
+    }
+
+    /// The type of what the first steps read: nothing where they find it in the arena.
+    pub(super) fn quantized_input(&self) -> TokenStream {
+        match self.input_room {
+            Some(_) => quote!(nk::Option<&[nk::i8]>),
+            None => quote!(&[nk::i8]),
         }
     }
 
@@ -123,6 +128,7 @@ impl Emit<'_, '_, '_> {
             None => quote!(input),
         };
         let through_floats = self.through_floats();
+        let one = self.one_sample();
         quote! {
             /// How the input's values map to real numbers.
             pub const INPUT_QUANT: nk::Quant = #input_quant;
@@ -153,7 +159,7 @@ impl Emit<'_, '_, '_> {
                 output: &mut [nk::i8; #output_len],
                 observe: impl nk::FnMut(nk::Step),
             ) {
-                run(&mut self.arena, #direct, output, observe);
+                run(&mut self.arena, #direct, output, #one observe);
             }
 
             /// Computes the output for an input of real numbers, which is quantized on the way in as the output is
@@ -193,6 +199,7 @@ impl Emit<'_, '_, '_> {
     /// the memory of the float one.
     fn through_floats(&self) -> TokenStream {
         let len = number(self.program.input().shape.elements());
+        let one = self.one_sample();
         match self.input_room {
             Some(offset) => {
                 let room = region(quote!(nk::i8), offset, quote!(#len));
@@ -200,7 +207,7 @@ impl Emit<'_, '_, '_> {
                     let Self { arena } = self;
                     let ((), (room,)) = arena.views::<(), (#room,)>();
                     nk::quantize(Self::INPUT_QUANT, input, room);
-                    run(arena, nk::None, nk::first_bytes(output), observe);
+                    run(arena, nk::None, nk::first_bytes(output), #one observe);
                 }
             }
             None => quote! {

@@ -2,7 +2,7 @@
 
 use netkit::arena::Bump;
 use netkit::runtime::Network;
-use netkit::{Model, QuantizedModel};
+use netkit::{BatchModel, Model, QuantizedModel};
 
 /// Amplitudes of the inputs: nothing, the ordinary, and what saturates.
 const AMPLITUDES: [f32; 3] = [0.0, 2.0, 100.0];
@@ -75,6 +75,52 @@ where
         }
     }
     Ok(())
+}
+
+/// Runs a model on more inputs than a batch has, in batches and one by one.
+pub(crate) fn compare_batches<M>() -> Result<(), String>
+where
+    M: BatchModel + Default,
+    M::Input: for<'i> TryFrom<&'i [f32]>,
+    M::Output: for<'o> TryFrom<&'o [f32]> + Clone,
+{
+    if size_of::<M>() != M::ARENA_BYTES {
+        return Err(format!("{} bytes of arena in a type of {}", M::ARENA_BYTES, size_of::<M>()));
+    }
+    let mut random = Random(3);
+    let mut inputs = Vec::new();
+    for amplitude in AMPLITUDES.into_iter().cycle().take(2 * M::BATCH + 1) {
+        let input: Vec<f32> = (0..M::INPUT_LEN)
+            .map(|_| amplitude * (random.next() as i32 as f32 / 2f32.powi(31)))
+            .collect();
+        let Ok(input) = M::Input::try_from(&input) else {
+            return Err("the input's length".to_owned());
+        };
+        inputs.push(input);
+    }
+    // One output more than there are inputs: it is left alone.
+    let Ok(empty) = M::Output::try_from(&vec![f32::NAN; M::OUTPUT_LEN]) else {
+        return Err("the output's length".to_owned());
+    };
+    let mut outputs = vec![empty; inputs.len() + 1];
+    let mut model = Box::<M>::default();
+    model.forward_batch_into(&inputs, &mut outputs);
+    let bits = |output: &M::Output| output.as_ref().iter().map(|y| y.to_bits()).collect::<Vec<_>>();
+    for (index, input) in inputs.iter().enumerate() {
+        let alone = model.forward(input);
+        if bits(&alone) != bits(&outputs[index]) {
+            return Err(format!(
+                "input {index} in batches of {}: {:?}, alone {:?}",
+                M::BATCH,
+                outputs[index].as_ref(),
+                alone.as_ref()
+            ));
+        }
+    }
+    match outputs[inputs.len()].as_ref().iter().all(|y| y.is_nan()) {
+        true => Ok(()),
+        false => Err("an output without an input is written".to_owned()),
+    }
 }
 
 /// Loads a model from a copy of its bytes that is aligned as the loader wants it.

@@ -5,7 +5,7 @@ mod compare;
 
 use netkit::{Model, SelfTest};
 
-use compare::{compare, compare_s8};
+use compare::{compare, compare_batches, compare_s8};
 
 include!(concat!(env!("OUT_DIR"), "/models.rs"));
 
@@ -22,6 +22,8 @@ pub struct Compiled {
     pub check: fn() -> Result<SelfTest, String>,
     /// Runs it beside the runtime on the bytes of the file.
     pub compare: fn(&[u8]) -> Result<(), String>,
+    /// Runs it in batches beside one by one, if it was compiled for batches.
+    pub batch: Option<fn() -> Result<(), String>>,
 }
 
 /// Runs a model's test cases, and sees that its constants and functions agree with each other.
