@@ -47,6 +47,12 @@ pub(crate) trait Simd: Transpose {
     /// asked whether it is inside. Worth its code where it was measured.
     const DEPTHWISE_EDGES: bool = false;
 
+    /// Rows of the input and rows of the weights whose dot products a dense layer forms together where the input has several:
+    /// as many as there are registers for the sums of, in a shape that [`DenseF32`](crate::generic::dense_f32::DenseF32)
+    /// knows. Zeros where each row of the input alone is faster.
+    #[cfg(not(netkit_micro))]
+    const DENSE_TILE: [usize; 2] = [2, 4];
+
     /// Whether weights in file order are read where they lie instead of being packed a panel at a time.
     const READS_FILE_ORDER: bool = false;
 

@@ -73,6 +73,7 @@ impl Simd for Neon {
     // Sums, one vector of inputs a pixel, and weights in 32 registers.
     const TILE_PIXELS: [usize; 3] = [14, 9, 0];
     const DEPTHWISE_PIXELS: usize = 8;
+    const DENSE_TILE: [usize; 2] = [4, 4];
     const TAPS_AT_ONCE: usize = LANES;
 
     #[inline(always)]

@@ -32,6 +32,8 @@ impl Simd for Avx2 {
     const TILE_PIXELS: [usize; 3] = [12, 6, 0];
     const DEPTHWISE_PIXELS: usize = 4;
     const DEPTHWISE_EDGES: bool = true;
+    // 3 × 4 and 4 × 3 are as fast, but most batches are even; 2 × 4 loads more for a product and is a tenth slower.
+    const DENSE_TILE: [usize; 2] = [2, 6];
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Output {

@@ -98,6 +98,8 @@ impl Simd for Avx512 {
     const DEPTHWISE_PIXELS: usize = 8;
     const DEPTHWISE_PAIRS: usize = 7;
     const DEPTHWISE_EDGES: bool = true;
+    // 2 × 8 is slower, 6 × 4 faster only where rows are not aligned.
+    const DENSE_TILE: [usize; 2] = [4, 4];
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Output {
