@@ -49,6 +49,9 @@ pub trait Model {
 
     /// Computes the output for an input. The output is returned by value: prefer
     /// [`forward_into`](Self::forward_into) where it is large and the stack small.
+    ///
+    /// NaN and infinities are computed with like any number, and may end in an ordinary answer: a rectifier makes 0 of NaN. Look
+    /// at inputs first where they may hold such values.
     fn forward(&mut self, input: &Self::Input) -> Self::Output;
 
     /// Computes the output for an input.
