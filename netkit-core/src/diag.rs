@@ -61,9 +61,17 @@ impl Diagnostic {
         self
     }
 
-    /// What to do about it.
+    /// What to do about it: the code's hint, or a closer one where what was found allows it.
     pub const fn hint(&self) -> &'static str {
-        self.code.hint()
+        let closer = match (self.code, self.found, self.expected) {
+            (Code::Magic, Value::Bytes(start), _) => code::hint_of_other_file(start),
+            (Code::Trailing, _, Value::Bytes(_)) => Some(code::UNANNOUNCED_CASES),
+            _ => None,
+        };
+        match closer {
+            Some(hint) => hint,
+            None => self.code.hint(),
+        }
     }
 }
 

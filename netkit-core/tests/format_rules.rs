@@ -793,6 +793,35 @@ fn each_violation_is_reported_once_and_nothing_else_is() {
     }
 }
 
+/// Where what was found tells more than the rule does.
+#[test]
+fn hints_fit_what_was_found() {
+    let hint = |bytes: &[u8]| diagnose(bytes).as_slice()[0].hint();
+    for (start, expected) in [
+        (&b"version https://git-lfs.github.com/spec/v1\n"[..], "`git lfs pull`"),
+        (b"<!DOCTYPE html>", "web page"),
+        (b"<html>", "web page"),
+        (&[8, 8, 0x12, 0x13], "looks like ONNX: `netkit convert`"),
+        (&[8, 12, 0x3a, 0x80], "looks like ONNX: `netkit convert`"),
+        (b"\x89PNG\r\n", Code::Magic.hint()),
+        (b"\x08\0\0\0", Code::Magic.hint()),
+        (b"NO", Code::Magic.hint()),
+    ] {
+        assert!(hint(start).contains(expected), "{start:?}: {}", hint(start));
+    }
+    let whole = worked_mlp().to_bytes().unwrap();
+    let mut unannounced = whole.clone();
+    unannounced[10] = 0;
+    assert!(hint(&unannounced).contains("set flag 0x0001"), "{}", hint(&unannounced));
+    unannounced[224] = b'X';
+    assert_eq!(hint(&unannounced), Code::Trailing.hint());
+    // The flag is set.
+    let twice = [&whole[..], &whole[224..]].concat();
+    assert_eq!(hint(&twice), Code::Trailing.hint());
+    assert!(!Code::Trailing.hint().contains("0x0001"));
+    assert!(!Code::Empty.hint().contains("LFS"));
+}
+
 #[test]
 fn reserved_bytes_of_records_are_zero() {
     let good = every_kind().to_bytes().unwrap();

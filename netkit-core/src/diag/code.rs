@@ -74,21 +74,20 @@ codes! {
     Empty = "NK0101", "10.1" {
         title: "the file is empty",
         message: "the file is empty",
-        hint:
-            "The file was probably not written to the end, or not fetched (Git LFS leaves a \
-            pointer file, a failed download an empty one).",
+        hint: "The file was probably never written, or its download failed: make or fetch it again.",
         explanation: "The file has no bytes at all, so there is nothing to read.",
     }
     /// Not a .nk file.
     Magic = "NK0102", "10.1" {
         title: "not a .nk file",
         message: "the file starts with {found}, expected {expected}",
-        hint: "ONNX models are turned into .nk files by `netkit convert`.",
+        hint:
+            "Look whether this is the right file; ONNX models become .nk files by `netkit convert`.",
         explanation:
             "Every .nk file begins with the four bytes `NKIT`. This one does not, so it is some \
             other kind of file, or its beginning was overwritten. A pointer file of Git LFS \
             begins with `vers`, an HTML error page with `<!DO` or `<htm`; fetch the real file \
-            then.",
+            then. An ONNX file usually begins with the byte 8.",
     }
     /// The header is cut short.
     HeaderTruncated = "NK0103", "10.1" {
@@ -207,7 +206,7 @@ codes! {
     Trailing = "NK0114", "S-TRAILING" {
         title: "bytes after the last section",
         message: "the file has {found} more than its sections take",
-        hint: "Cut the file at that byte, or set flag 0x0001 if test cases follow.",
+        hint: "Cut the file at that byte: something was appended to it.",
         explanation:
             "The sizes in the header and in the sections say where the file ends. More bytes \
             follow, so either a size is too small or something was appended. If test cases were \
@@ -807,6 +806,25 @@ impl fmt::Display for Code {
         f.write_str(self.as_str())
     }
 }
+
+/// What to do about a file that begins with these bytes instead of those of a model, where they tell what it is.
+pub(super) const fn hint_of_other_file(start: [u8; 4]) -> Option<&'static str> {
+    Some(match start {
+        [b'v', b'e', b'r', b's'] => {
+            "This looks like a pointer file of Git LFS: fetch the model with `git lfs pull`."
+        }
+        [b'<', ..] => "This looks like a web page: download the model itself.",
+        // Protobuf: field 1 is ONNX's version, then a text, a message or the model's version follows.
+        [0x08, 1..=31, field, _] if field & 7 == 2 || field == 0x28 => {
+            "This looks like ONNX: `netkit convert` turns it into a .nk file."
+        }
+        _ => return None,
+    })
+}
+
+/// What to do about test cases that no flag announces.
+pub(super) const UNANNOUNCED_CASES: &str =
+    "Test cases seem to follow: set flag 0x0001, or cut the file at that byte.";
 
 /// Writes the sentence of `diagnostic` with its values put in.
 pub(super) fn write_message(diagnostic: &Diagnostic, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -137,10 +137,13 @@ impl<'a> NkFile<'a> {
             file.tcas = Some(tcas::check(&mut reader, &file, sink)?);
         }
         if reader.remaining() > 0 {
-            sink.report(
-                Diagnostic::new(Code::Trailing, Site::byte(reader.offset() as u64))
-                    .found(Value::Count(reader.remaining() as u64, "byte")),
-            )?;
+            let (offset, more) = (reader.offset() as u64, reader.remaining() as u64);
+            let mut trailing = Diagnostic::new(Code::Trailing, Site::byte(offset))
+                .found(Value::Count(more, "byte"));
+            if !header.flags.has_cases() && reader.take(4) == Some(&tcas::TCAS_MAGIC) {
+                trailing = trailing.expected(Value::Bytes(tcas::TCAS_MAGIC));
+            }
+            sink.report(trailing)?;
         }
         ControlFlow::Continue(file)
     }
