@@ -4,17 +4,29 @@ use core::fmt;
 
 pub use netkit_core::diag::{Code, Diagnostic};
 
+/// `Debug` of errors is their sentence: `fn main() -> Result<(), Box<dyn Error>>` and `unwrap` print that.
+macro_rules! debug_is_display {
+    ($($error:ty),*) => { $(
+        impl core::fmt::Debug for $error {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(self, f)
+            }
+        }
+    )* };
+}
+pub(crate) use debug_is_display;
+
+debug_is_display!(LoadError, RunError, SignatureError);
+
 use netkit_core::diag::{Site, Value};
 
 use crate::arena::ArenaError;
 
 /// Why a model could not be loaded: what is wrong, in which layer, at which byte.
-#[derive(Debug)]
 pub struct LoadError {
     cause: Cause,
 }
 
-#[derive(Debug)]
 enum Cause {
     Model(Diagnostic),
     Arena(ArenaError),
@@ -128,7 +140,7 @@ impl fmt::Display for LoadError {
 impl core::error::Error for LoadError {}
 
 /// Why a loaded model did not run. Nothing was computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum RunError {
@@ -167,7 +179,7 @@ impl fmt::Display for RunError {
 impl core::error::Error for RunError {}
 
 /// A loaded model does not have the inputs and outputs the program was written for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum SignatureError {
     /// The shapes of the inputs differ.
@@ -218,7 +230,26 @@ mod format {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::self_test::{Mismatch, SelfTestError};
     use std::string::ToString as _;
+
+    /// What `fn main() -> Result<(), Box<dyn Error>>` prints of an error is its sentence.
+    #[test]
+    fn debug_is_what_display_is() {
+        fn same(error: impl core::error::Error) {
+            let text = error.to_string();
+            assert_eq!(std::format!("{error:?}"), text);
+            assert_eq!(std::format!("{error:#?}"), text);
+        }
+        let arena = ArenaError::Exhausted { requested: 80, remaining: 64 };
+        same(arena);
+        same(LoadError::from(arena));
+        same(LoadError::misaligned(48, 3));
+        same(RunError::InputLength { expected: 784, found: 2 });
+        same(SignatureError::Output);
+        same(Mismatch::Class { actual: 1, expected: 2 });
+        same(SelfTestError { case: 0, name: "seven", mismatch: Mismatch::Size });
+    }
 
     /// Without `alloc` there is no such function to ask.
     #[test]

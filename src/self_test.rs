@@ -17,7 +17,7 @@ pub struct SelfTest {
 }
 
 /// A test case failed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct SelfTestError {
     /// Its place among the cases, counted from 0.
@@ -29,7 +29,7 @@ pub struct SelfTestError {
 }
 
 /// How an output differs from what its test case expects.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Mismatch {
     /// An output value is further from the expected one than the file's tolerance.
@@ -77,6 +77,7 @@ impl fmt::Display for Mismatch {
 
 impl core::error::Error for SelfTestError {}
 impl core::error::Error for Mismatch {}
+crate::error::debug_is_display!(SelfTestError, Mismatch);
 
 /// Judges the output of a float model; the largest deviation if it passes.
 pub(crate) fn judge_f32(

@@ -22,7 +22,7 @@ pub const DEFAULT_CAPACITY: usize =
     if cfg!(target_os = "none") { 64 * 1024 } else { 64 * 1024 * 1024 };
 
 /// Why memory could not be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ArenaError {
@@ -66,6 +66,7 @@ impl fmt::Display for ArenaError {
 }
 
 impl core::error::Error for ArenaError {}
+crate::error::debug_is_display!(ArenaError);
 
 /// A bump arena over a caller's buffer, or over one heap allocation ([`Bump::heap`]).
 ///
