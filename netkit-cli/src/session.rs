@@ -1,8 +1,9 @@
 //! Running a model: its arena, its input, its output.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use netkit::arena::{Bump, DEFAULT_CAPACITY};
+use netkit::error::LoadErrorKind;
 use netkit::runtime::Network;
 use netkit_kernels::{Isa, Kernels};
 
@@ -39,12 +40,17 @@ impl Session {
 
     /// Loads a model into the arena.
     pub(crate) fn load<'a>(&self, file: &'a ModelFile, arena: &'a Bump<'_>) -> Result<Network<'a>> {
-        let network = Network::load(file.bytes(), arena).with_context(|| {
-            format!(
-                "cannot load {} into an arena of {}",
-                file.path.display(),
-                size::bytes(arena.capacity())
-            )
+        let network = Network::load(file.bytes(), arena).map_err(|error| {
+            let (model, capacity) = (file.path.display(), size::bytes(arena.capacity()));
+            let what = format!("cannot load {model} into an arena of {capacity}");
+            // The loader stops at the first part that has no room, and no arena here holds more than one network.
+            match (error.kind(), Network::arena_bytes(file.bytes())) {
+                (LoadErrorKind::Arena(_), Ok(takes)) => {
+                    let shown = size::grouped(takes as u64);
+                    anyhow!("{what}: it takes {shown} bytes; give it them with --arena {takes}")
+                }
+                _ => anyhow::Error::new(error).context(what),
+            }
         })?;
         Ok(match self.isa.and_then(Kernels::for_isa) {
             Some(kernels) => network.with_kernels(kernels),

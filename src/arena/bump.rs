@@ -50,7 +50,8 @@ impl fmt::Display for ArenaError {
         match self {
             Self::Exhausted { requested, remaining } => write!(
                 f,
-                "the arena has {remaining} bytes left but {requested} are needed; give it {} bytes more",
+                "the arena has {remaining} bytes left but at least {requested} are needed; give it at least {} \
+                 more, or `reset` it if what it holds is used no more",
                 requested - remaining
             ),
             Self::Alignment(alignment) => {

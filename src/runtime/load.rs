@@ -153,7 +153,7 @@ impl Count {
     }
 }
 
-/// Says all that is missing at once, not at each allocation.
+/// Says what is missing for a part, the tables or all behind them, not at each allocation.
 fn has_room(
     arena: &Bump<'_>,
     takes: impl FnOnce(&mut Count) -> Option<()>,
