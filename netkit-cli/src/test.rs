@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::model_file::{ModelFile, locate};
 use crate::progress;
 use crate::session::Session;
-use crate::terminal::harmless;
+use crate::terminal::{harmless, harmless_lines};
 
 /// Runs the test cases embedded in model files.
 #[derive(Debug, Args)]
@@ -44,19 +44,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let bar = progress::bar(files.len() as u64, "models");
     let mut outcomes = Vec::new();
     let mut without_cases = Vec::new();
+    let mut not_loaded = Vec::new();
     for path in &files {
         let before = outcomes.len();
         match test_file(path, arguments, &mut arena, &bar, &mut outcomes) {
             Ok(()) if outcomes.len() == before => without_cases.push(path.clone()),
             Ok(()) => {}
             Err(error) => {
-                let outcome = Outcome {
-                    model: path.clone(),
-                    case: "load".into(),
-                    verdict: Err(format!("{error:#}")),
-                };
-                print_outcome(&outcome, arguments.json, &bar);
-                outcomes.push(outcome);
+                let error = format!("{error:#}");
+                if !arguments.json {
+                    print_not_loaded(path, &error, &bar);
+                }
+                not_loaded.push(json!({ "model": path.display().to_string(), "error": error }));
             }
         }
         bar.inc(1);
@@ -66,16 +65,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let passed = outcomes.len() - failed;
     if arguments.json {
         let cases: Vec<_> = outcomes.iter().map(as_json).collect();
-        say!("{}", json!({ "cases": cases, "passed": passed, "failed": failed }));
+        let report =
+            json!({ "cases": cases, "passed": passed, "failed": failed, "not_loaded": not_loaded });
+        say!("{report}");
     } else {
         for path in &without_cases {
             say!("{}: no test cases", harmless(path.display()));
         }
         say!("Passed: {passed}");
         say!("Failed: {failed}");
+        if !not_loaded.is_empty() {
+            say!("Not loaded: {}", not_loaded.len());
+        }
     }
+    let mut wrong = Vec::new();
     if failed > 0 {
-        bail!("{failed} of {} test cases failed", outcomes.len());
+        wrong.push(format!("{failed} of {} test cases failed", outcomes.len()));
+    }
+    if !not_loaded.is_empty() {
+        wrong.push(format!("{} of {} model files cannot be used", not_loaded.len(), files.len()));
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join(", and "));
     }
     if outcomes.is_empty() {
         bail!("there is no test case in {} model files", files.len());
@@ -153,6 +164,16 @@ fn print_outcome(outcome: &Outcome, json: bool, bar: &ProgressBar) {
             harmless(why)
         ),
     };
+    bar.suspend(|| say!("{line}"));
+}
+
+/// A file that is no model, or that does not fit the arena: no test case of it has failed, for none was run.
+fn print_not_loaded(path: &Path, error: &str, bar: &ProgressBar) {
+    let model = harmless(path.file_name().unwrap_or_default().display());
+    let head = "NOT LOADED".if_supports_color(Stream::Stdout, |text| text.red());
+    // Indented, so that no line of it begins like one of ours.
+    let error = harmless_lines(error).replace('\n', "\n  ");
+    let line = format!("{head} {model}: {error}");
     bar.suspend(|| say!("{line}"));
 }
 

@@ -171,7 +171,11 @@ fn wrong_files_are_named() {
     let failed = netkit(&["test", text(&cut)]);
     assert_eq!(failed.status.code(), Some(1));
     let shown = String::from_utf8(failed.stdout).unwrap();
-    assert!(shown.contains("FAIL") && shown.ends_with("Passed: 0\nFailed: 1\n"), "{shown}");
+    assert!(shown.starts_with("NOT LOADED cut.nk: ") && !shown.contains("FAIL"), "{shown}");
+    assert!(shown.contains("\n    [NK0115] ") && !shown.contains("\\n"), "{shown}");
+    assert!(shown.ends_with("Passed: 0\nFailed: 0\nNot loaded: 1\n"), "{shown}");
+    let error = String::from_utf8(failed.stderr).unwrap();
+    assert_eq!(error, "error: 1 of 1 model files cannot be used\n");
 }
 
 #[test]
@@ -412,7 +416,9 @@ fn with_json_errors_are_json_too() {
     // The report of the cases is still the one document on standard output.
     let (output, _) = told(&["test", "--json", text(&path)]);
     let report: serde_json::Value = serde_json::from_str(&output).unwrap();
-    assert_eq!(report["failed"], 1);
+    assert_eq!(report["failed"], 0);
+    let [only] = &report["not_loaded"].as_array().unwrap()[..] else { panic!("{report}") };
+    assert!(only["error"].as_str().unwrap().contains("NK0203"), "{only}");
 }
 
 #[test]
