@@ -14,8 +14,8 @@ use crate::terminal;
 
 /// Writes the Rust code that `netkit::model!` expands to.
 ///
-/// The code includes the model file by its path from the package's Cargo.toml (or, with --out-dir, from the folder
-/// that Cargo gives a build script), so the file must be there when the code is compiled.
+/// The code includes the model file by its path from the package's Cargo.toml, so the file must be there when the
+/// code is compiled.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The model file
@@ -83,7 +83,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => invocation,
     };
     let krate: TokenStream = quote!(::netkit);
-    let tokens = netkit_codegen::expand(&krate, invocation, &Disk::package(&package));
+    let tokens = netkit_codegen::try_expand(&krate, invocation, &Disk::package(&package))
+        .map_err(|refusal| in_our_terms(&file, &refusal))?;
     let parsed =
         syn::parse2(tokens).context("the generated code is no Rust; please report this")?;
     let code = format!(
@@ -104,6 +105,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             terminal::print(format_args!("{code}"));
             Ok(())
         }
+    }
+}
+
+/// What the macro says, with options of the command line where it has a remedy of its own.
+fn in_our_terms(file: &ModelFile, refusal: &netkit_codegen::Refusal) -> anyhow::Error {
+    use netkit_codegen::Reason;
+
+    let model = file.path.display();
+    match refusal.reason {
+        Reason::NoTypeName => {
+            anyhow!("the name of {model} makes no name for a type; give one: --name Digits")
+        }
+        Reason::WinogradOfInt8 => anyhow!(
+            "--convolution winograd is for float32 models, and {model} is int8; leave --convolution out"
+        ),
+        _ => anyhow!("{}", refusal.messages.join("\n")),
     }
 }
 

@@ -320,6 +320,28 @@ fn emit_writes_what_the_macro_expands_to() {
     assert!(itself.contains("overwrite the model"), "{itself}");
 }
 
+/// Where the macro would expand to an error there is no code, and what was there stays.
+#[test]
+fn emit_writes_no_code_that_is_an_error() {
+    let target = scratch("kept.rs");
+    let emit = |model: &str, more: &[&str]| {
+        fs::write(&target, "kept").unwrap();
+        let error = refused(&[&["emit", model, "-o", text(&target)], more].concat());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "kept");
+        error
+    };
+    for name in ["123.nk", "self.nk"] {
+        let model = scratch(name);
+        fs::copy("../models/mnist_mlp.nk", &model).unwrap();
+        let error = emit(text(&model), &[]);
+        assert!(error.contains("makes no name for a type; give one: --name "), "{error}");
+        printed(&["emit", text(&model), "--name", "Digits"]);
+    }
+    let error = emit("models/mnist_cnn_int8.nk", &["--convolution", "winograd"]);
+    assert!(error.contains("leave --convolution out") && !error.contains('`'), "{error}");
+    assert!(!printed(&["emit", "--help"]).contains("--out-dir"));
+}
+
 #[test]
 fn emit_writes_code_for_batches() {
     let code = printed(&["emit", "models/mnist_mlp.nk", "--batch", "8"]);

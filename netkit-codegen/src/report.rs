@@ -14,12 +14,48 @@ const SHOWN: usize = 20;
 pub(crate) struct Report {
     messages: Vec<String>,
     span: Span,
+    reason: Reason,
+}
+
+/// The type that an invocation declares.
+pub(crate) struct Declared {
+    /// Attributes that decide whether it exists.
+    pub(crate) conditions: Vec<TokenStream>,
+    pub(crate) visibility: TokenStream,
+    pub(crate) name: Ident,
+}
+
+/// Why there is no code for an invocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// What kind of refusal it is, for who has other words for its remedy.
+    pub reason: Reason,
+    /// What the macro says, one or more: a sentence, and lines of help behind it.
+    pub messages: Vec<String>,
+}
+
+/// Kinds of [`Refusal`] whose remedy is written otherwise where no macro is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The file's name makes no name for a type, and none was given.
+    NoTypeName,
+    /// `convolution = winograd` of an int8 model.
+    WinogradOfInt8,
+    /// All else.
+    Other,
 }
 
 impl Report {
     /// One sentence about the invocation itself.
     pub(crate) fn of(message: impl ToString, span: Span) -> Self {
-        Self { messages: vec![message.to_string()], span }
+        Self { messages: vec![message.to_string()], span, reason: Reason::Other }
+    }
+
+    /// The same of a kind of its own.
+    pub(crate) fn because(self, reason: Reason) -> Self {
+        Self { reason, ..self }
     }
 
     /// One sentence about the file at a path.
@@ -34,18 +70,22 @@ impl Report {
         if diagnostics.len() > SHOWN {
             messages.push(format!("{path}: and {} more errors", diagnostics.len() - SHOWN));
         }
-        Self { messages, span }
+        Self { messages, span, reason: Reason::Other }
+    }
+
+    pub(crate) fn into_refusal(self) -> Refusal {
+        Refusal { reason: self.reason, messages: self.messages }
     }
 
     /// The errors as items, with `declared` in the type's place so that nothing else fails to compile.
     pub(crate) fn into_tokens(
         self,
         krate: &TokenStream,
-        declared: Option<(&[TokenStream], &TokenStream, &Ident)>,
+        declared: Option<&Declared>,
     ) -> TokenStream {
         let mut errors = self.messages.iter().map(|message| error(krate, message, self.span));
         let mut tokens = TokenStream::new();
-        if let Some((conditions, visibility, name)) = declared
+        if let Some(Declared { conditions, visibility, name }) = declared
             && let Some(first) = errors.next()
         {
             tokens.extend(fallback::items(conditions, visibility, name, first));
