@@ -15,15 +15,14 @@ use crate::terminal::harmless;
 
 /// A model file in memory, aligned for its tensors.
 pub(crate) struct ModelFile {
-    /// Where it was found, which may be beside where it was looked for.
+    /// Where it is, as the user wrote it.
     pub(crate) path: PathBuf,
     memory: Vec<u64>,
     len: usize,
 }
 
 impl ModelFile {
-    /// Reads a file. Where `models/foo.nk` does not exist, `../models/foo.nk` is tried; otherwise near
-    /// names are suggested.
+    /// Reads a file. Of one that does not exist, near names are suggested.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let path = locate(path)?;
         let failed = || format!("cannot read {}", path.display());
@@ -147,17 +146,18 @@ fn largest_size(header: &[u8]) -> u64 {
     weights + 2 * biases + METADATA
 }
 
-/// Where a file is, or what is beside it if there is none.
+/// The path of something that is there; else what may have been meant.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
     if path.exists() {
         return Ok(path.to_owned());
     }
     let above = Path::new("..").join(path);
-    if path.is_relative() && path.starts_with("models") && above.exists() {
-        return Ok(above);
-    }
-    let near = near_names(path);
-    let suggestion = match near.as_slice() {
+    let meant = if path.is_relative() && above.exists() {
+        vec![above.display().to_string()]
+    } else {
+        near_names(path)
+    };
+    let suggestion = match meant.as_slice() {
         [] => String::new(),
         names => format!("; did you mean {}?", names.join(" or ")),
     };
