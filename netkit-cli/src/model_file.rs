@@ -153,7 +153,7 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
     }
     let above = Path::new("..").join(path);
     let meant = if path.is_relative() && above.exists() {
-        vec![above.display().to_string()]
+        vec![harmless(above.display())]
     } else {
         near_names(path)
     };
@@ -164,24 +164,16 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
     bail!("{} does not exist{suggestion}", path.display())
 }
 
-/// Up to three model files beside `path` whose names resemble it, nearest first.
+/// Model files beside `path` whose names resemble it, nearest first.
 fn near_names(path: &Path) -> Vec<String> {
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let folder = if parent == Path::new("") { Path::new(".") } else { parent };
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut names: Vec<(f64, String)> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "nk"))
-        .map(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            (strsim::jaro_winkler(&wanted, &name), path.display().to_string())
-        })
-        .filter(|(likeness, _)| *likeness > 0.7)
+    let names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".nk"))
         .collect();
-    names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    names.truncate(3);
-    names.into_iter().map(|(_, name)| name).collect()
+    let near = netkit_codegen::nearest(&wanted, names.iter().map(String::as_str));
+    near.into_iter().map(|name| harmless(parent.join(name).display())).collect()
 }

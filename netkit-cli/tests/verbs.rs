@@ -155,6 +155,17 @@ fn wrong_files_are_named() {
     assert!(
         refused(&["inspect", "models/mnist_cmn.nk"]).contains("did you mean models/mnist_cnn.nk")
     );
+    // No `./` in front, and nothing that shares but `.nk`.
+    for (name, ending) in [
+        ("mnist_cmn.nk", "does not exist; did you mean mnist_cnn.nk?\n"),
+        ("q.nk", "q.nk does not exist\n"),
+        ("lenet.nk", "lenet.nk does not exist\n"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netkit"));
+        let output = command.args(["inspect", name]).current_dir("../models").output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.ends_with(ending), "{error}");
+    }
     assert!(refused(&["inspect", "models"]).contains("is a folder"));
     let empty = scratch("empty.nk");
     fs::write(&empty, []).unwrap();

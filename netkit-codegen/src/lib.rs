@@ -13,7 +13,7 @@ mod source;
 
 pub use input::{Convolution, Input, Malformed};
 pub use report::{Reason, Refusal};
-pub use source::{Base, Disk, Memory, ModelPath, PathError, ReadError, Source};
+pub use source::{Base, Disk, Memory, ModelPath, PathError, ReadError, Source, nearest};
 
 use emit::Emit;
 use netkit_core::diag::Diagnostics;

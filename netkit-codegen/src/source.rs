@@ -314,7 +314,7 @@ fn near_names(tried: &Path, path: &ModelPath) -> String {
         .collect();
     names.sort();
     let asked = tried.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let near = nearest(&asked, &names);
+    let near = nearest(&asked, names.iter().map(String::as_str));
     let prefix = match path.relative.rfind('/') {
         Some(end) => &path.relative[..=end],
         None => "",
@@ -335,16 +335,22 @@ fn near_names(tried: &Path, path: &ModelPath) -> String {
     }
 }
 
-/// The names at most a third of whose characters differ from those of `asked`, nearest first.
-fn nearest<'n>(asked: &str, names: &'n [String]) -> Vec<&'n str> {
+/// Up to three of the names of files that resemble `asked`, nearest first: at most a third of the characters differ, and
+/// at most one more than of the nearest. An extension that both have tells nothing.
+pub fn nearest<'n>(asked: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let asked = asked.to_lowercase();
-    let bound = (asked.chars().count() / 3).max(1);
-    let mut near: Vec<(usize, &str)> = names
-        .iter()
-        .map(|name| (edit_distance(&asked, &name.to_lowercase()), name.as_str()))
-        .filter(|&(distance, _)| distance <= bound)
-        .collect();
-    near.sort();
+    let difference = |name: &str| {
+        let name = name.to_lowercase();
+        let stems = asked.strip_suffix(".nk").zip(name.strip_suffix(".nk"));
+        let (asked, name) = stems.unwrap_or((&asked, &name));
+        let bound = (asked.chars().count() + 1) / 3;
+        Some(edit_distance(asked, name)).filter(|&distance| distance <= bound)
+    };
+    let mut near: Vec<(usize, &str)> =
+        names.into_iter().filter_map(|name| Some((difference(name)?, name))).collect();
+    near.sort_unstable();
+    let least = near.first().map_or(0, |&(distance, _)| distance);
+    near.retain(|&(distance, _)| distance <= least + 1);
     near.truncate(3);
     near.into_iter().map(|(_, name)| name).collect()
 }
@@ -435,6 +441,25 @@ mod tests {
         {
             assert_eq!(edit_distance(a, b), distance, "{a} {b}");
             assert_eq!(edit_distance(b, a), distance, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn near_names_share_more_than_their_extension() {
+        for (asked, names, near) in [
+            (
+                "mnist_cmn.nk",
+                &["mnist_cnn.nk", "mnist_mlp.nk", "kws.nk"][..],
+                &["mnist_cnn.nk"][..],
+            ),
+            ("KWS.nk", &["kws.nk", "kws2.nk"], &["kws.nk", "kws2.nk"]),
+            ("q.nk", &["a.nk", "y.nk", "kws.nk"], &[]),
+            ("q7.nk", &["a.nk", "q8.nk", "x.onnx"], &["q8.nk"]),
+            ("trunc.nk", &["tall.nk", "wrong.nk", "trunk.nk"], &["trunk.nk"]),
+            ("resnet18.nk", &["yolox.nk", "convnext.nk"], &[]),
+            ("mnist_cnn", &["mnist_cnn.nk"], &["mnist_cnn.nk"]),
+        ] {
+            assert_eq!(nearest(asked, names.iter().copied()), near, "{asked}");
         }
     }
 
