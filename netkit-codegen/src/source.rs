@@ -172,7 +172,8 @@ impl Disk {
         Self { manifest: Some(manifest.into()), out: None }
     }
 
-    fn locate(&self, path: &ModelPath) -> Result<PathBuf, ReadError> {
+    /// What a path is relative to.
+    fn folder(&self, path: &ModelPath) -> Result<&Path, ReadError> {
         let folder = match path.base {
             Base::Manifest => &self.manifest,
             Base::OutDir => &self.out,
@@ -202,13 +203,14 @@ impl Disk {
                 ),
             });
         }
-        Ok(folder.join(&path.relative))
+        Ok(folder)
     }
 }
 
 impl Source for Disk {
     fn read(&self, path: &ModelPath) -> Result<Vec<u8>, ReadError> {
-        let tried = self.locate(path)?;
+        let folder = self.folder(path)?;
+        let tried = folder.join(&path.relative);
         read_model(&tried).map_err(|error| ReadError {
             message: match error.kind() {
                 std::io::ErrorKind::NotFound => {
@@ -217,7 +219,11 @@ impl Source for Disk {
                             "this is a link to a file that is not there",
                             format!("\nlinks to: {}", shown(&target)),
                         ),
-                        Err(_) => ("file not found", near_names(&tried, path)),
+                        Err(_) => (
+                            "file not found",
+                            from_the_manifest(folder, path)
+                                .unwrap_or_else(|| near_names(&tried, path)),
+                        ),
                     };
                     format!("{what}\ntried: {}{more}", shown(&tried))
                 }
@@ -283,6 +289,28 @@ impl Source for Memory {
 /// The most names a message lists.
 const NAMES: usize = 5;
 
+/// A line that proposes the path from the manifest's folder where the path may have been meant from another one: from that
+/// of the source file, as `include_bytes!` takes it, or from a folder beside the package.
+fn from_the_manifest(manifest: &Path, path: &ModelPath) -> Option<String> {
+    if path.base != Base::Manifest {
+        return None;
+    }
+    let mut rest = path.relative.as_str();
+    loop {
+        rest = rest.trim_start_matches("./").trim_start_matches('/');
+        let above = rest.strip_prefix("../");
+        let inside_src = format!("src/{rest}");
+        let candidates = if above.is_some() { &[rest][..] } else { &[rest, &inside_src] };
+        if let Some(meant) = candidates.iter().find(|meant| manifest.join(meant).is_file()) {
+            return Some(format!("\nhint: {RELATIVE}: did you mean \"{}\"?", Escaped(meant)));
+        }
+        rest = above?;
+    }
+}
+
+/// The rule that who is used to `include_bytes!` does not expect.
+const RELATIVE: &str = "paths are relative to the folder of the package's Cargo.toml";
+
 /// A line that says what is there instead of a file that is not: names like the one that was asked for,
 /// else any models beside it, else the folder that is missing.
 fn near_names(tried: &Path, path: &ModelPath) -> String {
@@ -306,7 +334,11 @@ fn near_names(tried: &Path, path: &ModelPath) -> String {
         while let Some(parent) = missing.parent().filter(|parent| !parent.is_dir()) {
             missing = parent;
         }
-        return format!("\nhint: there is no folder {}", shown(missing));
+        let rule = match path.base {
+            Base::Manifest => format!("; {RELATIVE}"),
+            Base::OutDir => String::new(),
+        };
+        return format!("\nhint: there is no folder {}{rule}", shown(missing));
     };
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -500,8 +532,26 @@ mod tests {
         );
         assert_eq!(
             read("model/x/a.nk"),
-            "file not found\ntried: PACKAGE/model/x/a.nk\nhint: there is no folder PACKAGE/model"
+            "file not found\ntried: PACKAGE/model/x/a.nk\nhint: there is no folder PACKAGE/model; \
+             paths are relative to the folder of the package's Cargo.toml"
         );
+        // Paths from where the source file is, or from one folder too far up.
+        std::fs::create_dir_all(folder.join("src/nets")).unwrap();
+        std::fs::write(folder.join("src/nets/own.nk"), b"").unwrap();
+        for (asked, meant) in [
+            ("../models/kws.nk", "models/kws.nk"),
+            ("../../models/kws.nk", "models/kws.nk"),
+            ("./../..//models/kws.nk", "models/kws.nk"),
+            ("nets/own.nk", "src/nets/own.nk"),
+            ("./nets/own.nk", "src/nets/own.nk"),
+        ] {
+            let error = read(asked);
+            let expected = format!(
+                "\nhint: paths are relative to the folder of the package's Cargo.toml: \
+                 did you mean \"{meant}\"?"
+            );
+            assert!(error.ends_with(&expected), "{asked}: {error}");
+        }
         assert_eq!(read("models"), "this is a folder, not a model file\ntried: PACKAGE/models");
         #[cfg(not(windows))]
         assert_eq!(
