@@ -101,6 +101,9 @@ fn parse(path: &Path) -> Result<onnx::Model> {
                 path.display()
             );
         }
+        if extension.eq_ignore_ascii_case("nk") {
+            return Err(onnx::ParseError::AlreadyNk).with_context(|| path.display().to_string());
+        }
         bail!("{}: only .onnx files can be converted", path.display());
     }
     let file = limited::read(path, onnx::MAX_FILE_BYTES as u64, "an ONNX file")?;

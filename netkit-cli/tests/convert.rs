@@ -135,8 +135,19 @@ fn what_is_no_onnx_file_is_told() {
     fs::write(&target, b"GIF89a").unwrap();
     let error = failure(&netkit(&["convert", target.to_str().unwrap()]));
     assert!(error.starts_with("error: ") && error.contains("not an ONNX file"), "{error}");
-    let error = failure(&netkit(&["convert", &model("mnist_mlp.nk")]));
+    let error = failure(&netkit(&["convert", &model("digits/images.u8")]));
     assert!(error.contains("only .onnx files"), "{error}");
+    let error = failure(&netkit(&["convert", &model("mnist_mlp.nk")]));
+    assert!(error.contains("mnist_mlp.nk: this is a .nk file already"), "{error}");
+    fs::copy(model("mnist_mlp.nk"), &target).unwrap();
+    let error = failure(&netkit(&["convert", target.to_str().unwrap()]));
+    assert!(error.contains("not.onnx: this is a .nk file already"), "{error}");
+    let whole = fs::read(model("onnx/mnist_mlp.onnx")).unwrap();
+    for length in [100, 5000, whole.len() - 1] {
+        fs::write(&target, &whole[..length]).unwrap();
+        let error = failure(&netkit(&["convert", target.to_str().unwrap()]));
+        assert!(error.contains("cut short") && !error.contains("not an ONNX"), "{error}");
+    }
     let error = failure(&netkit(&["convert", "model.TFLITE"]));
     assert!(error.contains("export the model to ONNX"), "{error}");
     let error = failure(&netkit(&["convert", "no_such_file.onnx"]));

@@ -7,6 +7,7 @@ use super::wire::{
 };
 use crate::obstacle::Refusal;
 use bytes::Bytes;
+use netkit_core::format::MAGIC;
 use prost::Message;
 use std::collections::HashMap;
 use std::fmt;
@@ -81,6 +82,10 @@ pub enum ParseError {
     },
     /// The bytes are not a protobuf message of ONNX's schema.
     Protobuf(String),
+    /// The bytes begin like an ONNX file and do not go on like one.
+    Damaged(String),
+    /// The bytes are a `.nk` file.
+    AlreadyNk,
     /// The file holds no graph.
     NoGraph,
     /// A list is longer than any real model needs.
@@ -106,6 +111,15 @@ impl fmt::Display for ParseError {
                 write!(f, "the file has {bytes} bytes, an ONNX file at most {MAX_FILE_BYTES}")
             }
             Self::Protobuf(error) => write!(f, "not an ONNX file: {error}"),
+            Self::Damaged(error) => {
+                write!(
+                    f,
+                    "the ONNX file is damaged, or cut short by a copy that did not end: {error}"
+                )
+            }
+            Self::AlreadyNk => {
+                f.write_str("this is a .nk file already: there is nothing to convert")
+            }
             Self::NoGraph => f.write_str("not an ONNX file: it holds no graph"),
             Self::TooMany { what, count } => write!(f, "the file has {count} {what}"),
             Self::Duplicate { name } => {
@@ -137,7 +151,14 @@ impl Model {
             return Err(ParseError::TooLarge { bytes: file.len() });
         }
         let weight_budget = file.len().saturating_mul(4);
-        let model = ModelProto::decode(file)?;
+        if file.starts_with(&MAGIC) {
+            return Err(ParseError::AlreadyNk);
+        }
+        // Writers put the version of ONNX first: a varint, field 1.
+        let begins_like_onnx = file.first() == Some(&0x08);
+        let model = ModelProto::decode(file).map_err(|error| {
+            if begins_like_onnx { ParseError::Damaged(error.to_string()) } else { error.into() }
+        })?;
         let graph = model.graph.ok_or(ParseError::NoGraph)?;
         limit("operator set imports", &model.opset_import, MAX_ENTRIES)?;
         let opset = default_opset(&model.opset_import)?;

@@ -15,7 +15,8 @@ fn parse(graph: GraphProto) -> Result<Model, ParseError> {
 #[test]
 fn what_is_no_onnx_file_is_an_error() {
     assert_eq!(Model::parse(Vec::new()).unwrap_err(), ParseError::NoGraph);
-    assert!(matches!(Model::parse(&b"NKIT\x03\0\0\0"[..]), Err(ParseError::Protobuf(_))));
+    assert!(matches!(Model::parse(&b"NKIT\x03\0\0\0"[..]), Err(ParseError::AlreadyNk)));
+    assert!(matches!(Model::parse(&b"\x08\x08\x3a\x05abc"[..]), Err(ParseError::Damaged(_))));
     assert!(matches!(Model::parse(&b"\x3a\xff\xff\xff\xff\x0f"[..]), Err(ParseError::Protobuf(_))));
     let no_opset = ModelProto { graph: Some(GraphProto::default()), ..Default::default() };
     assert_eq!(Model::parse(bytes(&no_opset)).unwrap_err(), ParseError::NoOpset);
