@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
     /// The model file
     model: PathBuf,
     /// How long to measure, in seconds
-    #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS", value_parser = parse_seconds,
+          allow_hyphen_values = true)]
     time: f64,
     /// Print JSON, errors too (on standard error)
     #[arg(long)]

@@ -40,11 +40,19 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u32).range(1..=16))]
     case_count: u32,
     /// How far an output may be from that of an embedded case
-    #[arg(long, value_name = "DISTANCE", default_value_t = 1e-4, requires = "cases")]
+    #[arg(long, value_name = "DISTANCE", default_value_t = 1e-4, requires = "cases",
+          value_parser = parse_distance, allow_hyphen_values = true)]
     tolerance: f32,
     /// Do not compare what the result computes with what the source computes
     #[arg(long)]
     no_verify: bool,
+}
+
+fn parse_distance(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(distance) if distance >= 0.0 && distance.is_finite() => Ok(distance),
+        _ => Err("expected a finite number that is not negative".into()),
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     full: bool,
     /// Dump a section field by field
-    #[arg(long, value_name = "SECTION")]
+    #[arg(long, value_name = "SECTION", conflicts_with_all = ["json", "full"])]
     hex: Option<Section>,
     /// Print JSON, errors too (on standard error)
     #[arg(long)]

@@ -14,8 +14,8 @@ pub(crate) struct Input {
     /// Values, separated by commas
     #[arg(long, value_name = "V,V,…", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) input: Option<Vec<String>>,
-    /// A file of values: .npy, .csv (any of commas, blanks and line ends between values) or .bin (little-endian
-    /// float32, or int8 with --raw)
+    /// A file of values: .npy, .csv or .txt (any of commas, semicolons, blanks and line ends between values) or .bin
+    /// (little-endian float32, or int8 with --raw)
     #[arg(long, value_name = "FILE")]
     pub(crate) input_file: Option<PathBuf>,
     /// All zeros

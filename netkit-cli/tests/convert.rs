@@ -99,6 +99,12 @@ fn digits_become_cases_one_of_each_class() {
 
     let error = failure(&convert(&["--tolerance", "0"]));
     assert!(error.contains("misses its output"), "{error}");
+    for wrong in ["-1", "-1e-3", "inf", "NaN", "far"] {
+        let output = convert(&["--tolerance", wrong]);
+        assert_eq!(output.status.code(), Some(2));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("a finite number that is not negative"), "{wrong}: {error}");
+    }
 }
 
 #[test]

@@ -90,6 +90,11 @@ fn inspect_dumps_every_section() {
     assert!(
         refused(&["inspect", "--hex", "quan", "models/mnist_mlp.nk"]).contains("no such section")
     );
+    // A dump is text, and of one section.
+    for other in ["--json", "--full"] {
+        let error = misused(&["inspect", "--hex", "header", other, "models/mnist_mlp.nk"]);
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
 }
 
 #[test]
@@ -145,7 +150,10 @@ fn wrong_inputs_are_named() {
     let file = |path: &Path| refused(&["run", "models/mnist_mlp.nk", "--input-file", text(path)]);
     assert!(file(&odd).contains("7 bytes"));
     assert!(file(&scratch("none.csv")).contains("cannot read"));
-    assert!(file(Path::new("README.md")).contains(".npy, .csv"));
+    let (kinds, help) = (file(Path::new("README.md")), printed(&["run", "--help"]));
+    for kind in [".npy", ".csv", ".txt", ".bin"] {
+        assert!(kinds.contains(kind) && help.contains(kind), "{kind}: {kinds}\n{help}");
+    }
     misused(&["run", "models/mnist_mlp.nk"]);
     misused(&["run", "models/mnist_mlp.nk", "--zeros", "--input", "1"]);
 }
@@ -302,7 +310,10 @@ fn bench_measures() {
     for part in ["% of bound", "weight bytes", "100,352", "bound: "] {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
-    misused(&["bench", "--time", "0", "models/mnist_mlp.nk"]);
+    for time in ["0", "-1", "-1e-3", "1e9", "long"] {
+        let error = misused(&["bench", "--time", time, "models/mnist_mlp.nk"]);
+        assert!(error.contains("more than 0 and at most 3600 seconds"), "{time}: {error}");
+    }
 }
 
 #[test]
