@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use netkit_core::format::{Layer, NkFile};
-use netkit_core::program::Program;
+use netkit_core::op::Op;
+use netkit_core::plan::CACHE_LINE;
+use netkit_core::program::{Program, Step};
+use netkit_kernels::{FilterForm, workspace};
 use serde_json::{Value, json};
 
 use crate::hex::{self, Section};
@@ -39,6 +42,10 @@ struct Memory {
     after_forward: usize,
     activations: usize,
     workspace: usize,
+    /// What the loader keeps beside them: tables of layers and steps, and what it computes of weights.
+    tables: usize,
+    /// `ARENA_BYTES` of the model compiled in for a machine like this.
+    compiled_in: usize,
     remaining: usize,
     capacity: usize,
     payload: usize,
@@ -82,15 +89,57 @@ fn measure(arguments: &Arguments, file: &ModelFile) -> Result<Memory> {
         network.forward(&input, &mut output)?;
     }
     let header = network.program().file().header();
+    let (activations, workspace) = (network.activation_bytes(), network.workspace_bytes());
     Ok(Memory {
         after_load,
         after_forward: arena.used(),
-        activations: network.activation_bytes(),
-        workspace: network.workspace_bytes(),
+        activations,
+        workspace,
+        tables: after_load - activations - workspace,
+        compiled_in: compiled_in(network.program()),
         remaining: arena.remaining(),
         capacity: arena.capacity(),
         payload: header.weights_bytes as usize + header.biases_bytes as usize,
     })
+}
+
+/// `ARENA_BYTES` of the code that `netkit::model!` makes of a program, without options: activations, and behind them the
+/// most that kernels of this build take as scratch beside filters in the form that they are given in.
+fn compiled_in(program: &Program<'_, '_>) -> usize {
+    let activations = program.plan().arena_bytes().next_multiple_of(CACHE_LINE);
+    let scratch = program.steps().map(|step| scratch_bytes(&step)).max().unwrap_or(0);
+    (activations + scratch).next_multiple_of(CACHE_LINE)
+}
+
+fn scratch_bytes(step: &Step<'_, '_>) -> usize {
+    let float = netkit_kernels::layout! { panels { FilterForm::Packed } file { FilterForm::File } };
+    let int8 =
+        netkit_kernels::layout_s8! { panels { FilterForm::Packed } file { FilterForm::File } };
+    match (&step.node.op, step.is_quantized()) {
+        (Op::Conv2d { conv, pool: None, .. }, false) => workspace::conv2d_f32(conv, float),
+        (Op::Conv2d { conv, pool: Some(pool), .. }, false) => {
+            workspace::conv2d_max_pool2d_f32(conv, pool, float)
+        }
+        (Op::DepthwiseConv2d { conv, pool: None, .. }, false) => {
+            workspace::depthwise_conv2d_f32(conv, float)
+        }
+        (Op::DepthwiseConv2d { conv, pool: Some(pool), .. }, false) => {
+            workspace::depthwise_conv2d_max_pool2d_f32(conv, pool, float)
+        }
+        (Op::GlobalResponseNorm { shape, .. }, _) => workspace::global_response_norm_f32(shape),
+        (Op::Conv2d { conv, pool: None, .. }, true) => workspace::conv2d_s8(conv, int8),
+        (Op::Conv2d { conv, pool: Some(pool), .. }, true) => {
+            workspace::conv2d_max_pool2d_s8(conv, pool, int8)
+        }
+        (Op::DepthwiseConv2d { conv, pool: None, .. }, true) => {
+            workspace::depthwise_conv2d_s8(conv, int8)
+        }
+        (Op::DepthwiseConv2d { conv, pool: Some(pool), .. }, true) => {
+            workspace::depthwise_conv2d_max_pool2d_s8(conv, pool, int8)
+        }
+        (Op::Dense { dense, .. }, true) => workspace::dense_s8(dense, int8),
+        _ => 0,
+    }
 }
 
 fn dims(dims: &[u32]) -> String {
@@ -191,15 +240,20 @@ fn settings(layer: &Layer, program: &Program<'_, '_>, first_pair: u32) -> String
 }
 
 fn print_memory(memory: &Memory) {
-    let mut rows = table::boxed(&["memory", ""]);
+    let mut rows = table::boxed(&["memory of the runtime loader, this machine", ""]);
+    rows.add_row(["activations", &bytes(memory.activations)]);
+    rows.add_row(["kernel workspace", &bytes(memory.workspace)]);
+    rows.add_row(["loader's tables", &bytes(memory.tables)]);
     rows.add_row(["arena after load", &bytes(memory.after_load)]);
     rows.add_row(["arena after forward", &bytes(memory.after_forward)]);
-    rows.add_row(["of it activations", &bytes(memory.activations)]);
-    rows.add_row(["of it kernel workspace", &bytes(memory.workspace)]);
     rows.add_row(["arena remaining", &bytes(memory.remaining)]);
     rows.add_row(["arena capacity", &bytes(memory.capacity)]);
     rows.add_row(["flash payload", &bytes(memory.payload)]);
     say!("{rows}");
+    say!(
+        "compiled in with netkit::model!, this machine: ARENA_BYTES {}, for weights are packed beforehand",
+        bytes(memory.compiled_in)
+    );
 }
 
 fn catalog(file: &NkFile<'_>) {
@@ -290,6 +344,8 @@ fn as_json(file: &ModelFile, program: &Program<'_, '_>, memory: Option<&Memory>)
             "arena_after_forward": memory.after_forward,
             "activations": memory.activations,
             "workspace": memory.workspace,
+            "tables": memory.tables,
+            "compiled_in_arena_bytes": memory.compiled_in,
             "arena_remaining": memory.remaining,
             "arena_capacity": memory.capacity,
             "flash_payload": memory.payload,

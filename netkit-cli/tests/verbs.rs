@@ -64,14 +64,43 @@ fn inspect_reports_bytes_that_add_up() {
     assert_eq!(memory("arena_capacity"), 1 << 20);
     assert_eq!(memory("arena_after_load") + memory("arena_remaining"), 1 << 20);
     assert_eq!(memory("arena_after_load"), memory("arena_after_forward"));
-    assert!(memory("activations") + memory("workspace") <= memory("arena_after_load"));
+    let parts = ["activations", "workspace", "tables"].map(memory);
+    assert_eq!(parts.iter().sum::<u64>(), memory("arena_after_load"));
     assert_eq!(memory("flash_payload"), 900_136);
     assert_eq!(report["layers"].as_array().unwrap().len(), 7);
     let shown = printed(&["inspect", "--full", "models/mnist_cnn_int8.nk"]);
-    for part in
-        ["arena after load", "kernel workspace", "flash payload", "128×1600", "channels, at"]
-    {
+    for part in [
+        "the runtime loader, this machine",
+        "kernel workspace",
+        "loader's tables",
+        "ARENA_BYTES",
+        "flash payload",
+        "128×1600",
+        "channels, at",
+    ] {
         assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+}
+
+/// What is shown without compiling is what the compiler makes of it.
+#[test]
+fn inspect_knows_the_arena_of_a_compiled_model() {
+    netkit::model!(Cnn = "../models/mnist_cnn.nk");
+    netkit::model!(CnnInt8 = "../models/mnist_cnn_int8.nk");
+    netkit::model!(DsCnn = "../models/mnist_dscnn.nk");
+    netkit::model!(DsCnnInt8 = "../models/mnist_dscnn_int8.nk");
+    netkit::model!(MlpInt8 = "../models/mnist_mlp_int8.nk");
+    for (model, bytes) in [
+        (Cnn::NAME, Cnn::ARENA_BYTES),
+        (CnnInt8::NAME, CnnInt8::ARENA_BYTES),
+        (DsCnn::NAME, DsCnn::ARENA_BYTES),
+        (DsCnnInt8::NAME, DsCnnInt8::ARENA_BYTES),
+        (MlpInt8::NAME, MlpInt8::ARENA_BYTES),
+    ] {
+        let report = json(&["inspect", "--full", "--json", &format!("models/{model}.nk")]);
+        let memory = &report["memory"];
+        assert_eq!(memory["compiled_in_arena_bytes"], bytes, "{model}");
+        assert!(memory["arena_after_load"].as_u64().unwrap() > bytes as u64, "{model}");
     }
 }
 
