@@ -1,7 +1,7 @@
 //! Neural networks that become part of a program when it is compiled.
 //!
-//! A trained network lies beside the sources as a `.nk` file. [`model!`] reads it while the crate compiles, checks every
-//! byte of it, plans its memory, and expands to a type:
+//! A trained network lies beside the sources as a `.nk` file. [`model!`] reads it while the crate compiles, checks its
+//! structure and that every number in it is finite, plans its memory, and expands to a type:
 //!
 //! ```
 //! // The file becomes a type, its weights become constants.
@@ -16,8 +16,8 @@
 //! assert!((scores.iter().sum::<f32>() - 1.0).abs() < 1e-5);
 //! ```
 //!
-//! A file that is damaged, or that asks for something this version cannot do, is a compile error at the path, with the
-//! layer, the byte and what helps. An input of the wrong length is a type error. What is left for run time is
+//! A file that breaks a rule of the format, or that asks for something this version cannot do, is a compile error at the path,
+//! with the layer, the byte and what helps. An input of the wrong length is a type error. What is left for run time is
 //! arithmetic: `forward` does not allocate, parse, copy weights, repack them or panic.
 //!
 //! # Memory
