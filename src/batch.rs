@@ -1,5 +1,7 @@
 //! Several inputs at once: what generated code with the option `batch` does beside its steps.
 
+use crate::model::Step;
+
 /// The values of one sample of several that lie behind each other.
 #[inline(always)]
 #[must_use]
@@ -15,6 +17,9 @@ pub fn sample_mut<T>(values: &mut [T], index: usize, len: usize) -> &mut [T] {
     let start = index.saturating_mul(len);
     values.get_mut(start..).and_then(|rest| rest.get_mut(..len)).unwrap_or(&mut [])
 }
+
+/// An observer that looks away. One function, so that the code of a batch is there once.
+pub fn unobserved(_: Step) {}
 
 /// Calls `compute` for at most `BATCH` inputs and outputs at a time, flat and with their number, until one of both is at its
 /// end.

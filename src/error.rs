@@ -4,6 +4,10 @@ use core::fmt;
 
 pub use netkit_core::diag::{Code, Diagnostic};
 
+use netkit_core::diag::{Site, Value};
+
+use crate::arena::ArenaError;
+
 /// `Debug` of errors is their sentence: `fn main() -> Result<(), Box<dyn Error>>` and `unwrap` print that.
 macro_rules! debug_is_display {
     ($($error:ty),*) => { $(
@@ -18,11 +22,10 @@ pub(crate) use debug_is_display;
 
 debug_is_display!(LoadError, RunError, SignatureError);
 
-use netkit_core::diag::{Site, Value};
-
-use crate::arena::ArenaError;
-
 /// Why a model could not be loaded: what is wrong, in which layer, at which byte.
+///
+/// Its text is that of the compiler and the command line. Where flash is scarce, match on [`kind`](Self::kind): `unwrap` and
+/// `expect` keep every rule's sentences, some 8 kB, in the program.
 pub struct LoadError {
     cause: Cause,
 }
@@ -257,7 +260,7 @@ mod tests {
         let error = LoadError::from(ArenaError::Exhausted { requested: 80, remaining: 64 });
         let text = error.to_string();
         // The tables come first, and only they tell what else is needed.
-        assert!(text.contains("give it at least 16 more, or `reset` it"), "{text}");
+        assert!(text.contains("give it at least 16 bytes more, or `reset` it"), "{text}");
         assert_eq!(text.contains("Network::arena_bytes"), cfg!(feature = "alloc"), "{text}");
     }
 }

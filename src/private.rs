@@ -15,7 +15,7 @@ pub use core::{
 
 pub use crate::aligned::{Align16, Align64, Aligned};
 pub use crate::arena::{Arena, Region};
-pub use crate::batch::{in_batches, sample, sample_mut};
+pub use crate::batch::{in_batches, sample, sample_mut, unobserved};
 #[cfg(feature = "alloc")]
 pub use crate::boxed::{Zero, boxed};
 pub use crate::edges::{

@@ -50,16 +50,17 @@ fn forward_has_no_panic_path() {
                      net.{function}(input, output);\n}}\n\n"
                 );
             }
-            let (way, function) = match suffix {
-                "" => ("f32", "forward_batch_into"),
-                _ => ("i8", "forward_i8_batch_into"),
-            };
-            source += &format!(
-                "netkit::model!(Batch{name} = \"models/{file}.nk\", batch = 3);\n\
-                 #[unsafe(no_mangle)]\nextern \"C\" fn {file}_batch(net: &mut Batch{name}, \
-                 input: &[[{way}; {name}::INPUT_LEN]; 8], output: &mut [[{way}; {name}::OUTPUT_LEN]; 8]) {{\n    \
-                 net.{function}(input, output);\n}}\n\n"
-            );
+            source += &format!("netkit::model!(Batch{name} = \"models/{file}.nk\", batch = 3);\n");
+            for way in ways {
+                let function =
+                    if *way == "i8" { "forward_i8_batch_into" } else { "forward_batch_into" };
+                source += &format!(
+                    "#[unsafe(no_mangle)]\nextern \"C\" fn {file}_{way}_batch(net: &mut Batch{name}, \
+                     input: &[[{way}; {name}::INPUT_LEN]; 8], \
+                     output: &mut [[{way}; {name}::OUTPUT_LEN]; 8]) {{\n    \
+                     net.{function}(input, output);\n}}\n\n"
+                );
+            }
         }
     }
     scratch.write("src/lib.rs", source);
@@ -69,7 +70,7 @@ fn forward_has_no_panic_path() {
     let output =
         Command::new("objdump").args(["-d", "--no-show-raw-insn", "-C"]).arg(library).output();
     let listing = String::from_utf8(output.unwrap().stdout).unwrap();
-    for function in ["<mnist_cnn_f32>:", "<mnist_mlp_int8_batch>:"] {
+    for function in ["<mnist_cnn_f32>:", "<mnist_mlp_int8_i8_batch>:"] {
         assert!(listing.contains(function), "{function} is not there");
     }
     // Calls of core's panicking functions, by the function they stand in.

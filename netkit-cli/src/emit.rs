@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// How float convolutions are computed
     #[arg(long, value_name = "HOW", value_enum)]
     convolution: Option<Convolution>,
-    /// How many inputs the code can compute at once [default: one]
+    /// Also write functions that compute so many inputs at once, 1 to 65535
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     batch: Option<u16>,
 }

@@ -42,7 +42,8 @@ struct Memory {
     after_forward: usize,
     activations: usize,
     workspace: usize,
-    /// What the loader keeps beside them: tables of layers and steps, and what it computes of weights.
+    /// What the loader keeps beside them: tables of layers and steps, factors that it computes of weights, the quantized input
+    /// and output of an int8 model.
     tables: usize,
     /// `ARENA_BYTES` of the model compiled in for a machine like this.
     compiled_in: usize,
@@ -95,7 +96,7 @@ fn measure(arguments: &Arguments, file: &ModelFile) -> Result<Memory> {
         after_forward: arena.used(),
         activations,
         workspace,
-        tables: after_load - activations - workspace,
+        tables: after_load.saturating_sub(activations + workspace),
         compiled_in: compiled_in(network.program()),
         remaining: arena.remaining(),
         capacity: arena.capacity(),
@@ -243,7 +244,7 @@ fn print_memory(memory: &Memory) {
     let mut rows = table::boxed(&["memory of the runtime loader, this machine", ""]);
     rows.add_row(["activations", &bytes(memory.activations)]);
     rows.add_row(["kernel workspace", &bytes(memory.workspace)]);
-    rows.add_row(["loader's tables", &bytes(memory.tables)]);
+    rows.add_row(["loader's tables, factors and edges", &bytes(memory.tables)]);
     rows.add_row(["arena after load", &bytes(memory.after_load)]);
     rows.add_row(["arena after forward", &bytes(memory.after_forward)]);
     rows.add_row(["arena remaining", &bytes(memory.remaining)]);

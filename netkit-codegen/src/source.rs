@@ -367,7 +367,7 @@ fn near_names(tried: &Path, path: &ModelPath) -> String {
     }
 }
 
-/// Up to three of the names of files that resemble `asked`, nearest first: at most a third of the characters differ, and
+/// Up to three of the names of files that resemble `asked`, nearest first: about a third of the characters differ, and
 /// at most one more than of the nearest. An extension that both have tells nothing.
 pub fn nearest<'n>(asked: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let asked = asked.to_lowercase();

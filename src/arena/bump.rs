@@ -51,7 +51,7 @@ impl fmt::Display for ArenaError {
             Self::Exhausted { requested, remaining } => write!(
                 f,
                 "the arena has {remaining} bytes left but at least {requested} are needed; give it at least {} \
-                 more, or `reset` it if what it holds is used no more",
+                 bytes more, or `reset` it if what it holds is used no more",
                 requested - remaining
             ),
             Self::Alignment(alignment) => {

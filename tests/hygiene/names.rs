@@ -208,7 +208,13 @@ fn runs() {
     assert!(values::Float::new().forward(&[0.5; 72]).iter().all(|x| x.is_finite()));
     assert_eq!(values::Quantized::new_boxed().self_test().unwrap().cases, 2);
     assert_eq!(values::Batches::new().forward_batch(&[[1.0, 2.0]; 3]), [[3.0, 3.0]; 3]);
-    assert_eq!(values::QuantizedBatches::new_boxed().self_test().unwrap().cases, 2);
+    let mut quantized = values::QuantizedBatches::new_boxed();
+    assert_eq!(quantized.self_test().unwrap().cases, 2);
+    let inputs = [-128, -5, 0, 1, 3, 90, 127].map(|x| [x; values::QuantizedBatches::INPUT_LEN]);
+    let mut outputs = [[0; values::QuantizedBatches::OUTPUT_LEN]; 7];
+    quantized.forward_i8_batch_into(&inputs, &mut outputs);
+    assert_eq!(outputs, inputs.map(|input| quantized.forward_i8(&input)));
+    assert_eq!(quantized.forward_i8_batch(&[inputs[1]; 3]), [outputs[1]; 3]);
     assert_eq!(values::BYTES[..4], *b"NKIT");
     assert_eq!(of_files::First::new().forward(&[1.0, 2.0]), [3.0, 3.0]);
 }

@@ -18,10 +18,10 @@ impl Emit<'_, '_, '_> {
     /// The same with memory for as many samples.
     pub(super) fn for_batches_of(self, samples: usize) -> Self {
         let activation_bytes = self.activation_bytes * samples;
-        let input = self.program.input();
         if !self.program.is_quantized() {
             return Self { activation_bytes, ..self };
         }
+        let input = self.program.input();
         // The quantized inputs of float ones may be more than the stack holds.
         let (input_room, activation_bytes) = match self.input_room {
             Some(offset) => (offset * samples, activation_bytes),
@@ -38,15 +38,10 @@ impl Emit<'_, '_, '_> {
         self.input.batch.unwrap_or(1)
     }
 
-    /// The attributes of a dense layer of all of a batch's samples.
-    pub(super) fn dense_of_all(&self, operator: &Ident) -> TokenStream {
-        match self.input.batch {
-            Some(batch) => {
-                let batch = number(batch);
-                dense_of(&quote!(#batch), operator)
-            }
-            None => quote!(#operator),
-        }
+    /// The attributes of a dense layer of all of a batch's samples, where there are batches.
+    pub(super) fn dense_of_all(&self, operator: &Ident) -> Option<TokenStream> {
+        let batch = number(self.input.batch?);
+        Some(dense_of(&quote!(#batch), operator))
     }
 
     /// The argument that says how many samples there are, where [`run`](Self::run_batch) takes one.
@@ -119,12 +114,12 @@ impl Emit<'_, '_, '_> {
         let floats = quote!(nk::f32);
         if !self.program.is_quantized() {
             let zero = quote!(0.0);
-            let run = quote!(run(arena, input, output, count, |_| ()));
+            let run = quote!(run(arena, input, output, count, nk::unobserved));
             return self.ways_in(&batch, &floats, &zero, "forward_batch", &run);
         }
         let (bytes, zero) = (quote!(nk::i8), quote!(0));
-        let (input, through_floats) = self.batch_through_floats(&batch);
-        let run = quote!(run(arena, #input, output, count, |_| ()));
+        let (input, through_floats) = self.batch_through_floats();
+        let run = quote!(run(arena, #input, output, count, nk::unobserved));
         let quantized = self.ways_in(&batch, &bytes, &zero, "forward_i8_batch", &run);
         let zero = quote!(0.0);
         let real = self.ways_in(&batch, &floats, &zero, "forward_batch", &through_floats);
@@ -132,14 +127,14 @@ impl Emit<'_, '_, '_> {
     }
 
     /// How `run` is given quantized inputs, and how it is used for float ones.
-    fn batch_through_floats(&self, batch: &Literal) -> (TokenStream, TokenStream) {
-        let offset = self.input_room.unwrap_or_default();
-        let len = number(self.program.input().shape.elements());
-        let room = region(quote!(nk::i8), offset, quote!({ #batch * #len }));
+    fn batch_through_floats(&self) -> (TokenStream, TokenStream) {
+        let offset = self.input_room.expect("an int8 model for batches has room for its inputs");
+        let len = number(self.program.input().shape.elements() * self.samples());
+        let room = region(quote!(nk::i8), offset, quote!(#len));
         let run = quote!({
             let ((), (room,)) = arena.views::<(), (#room,)>();
             nk::quantize(Self::INPUT_QUANT, input, room);
-            run(arena, nk::None, nk::first_bytes_of(output), count, |_| ());
+            run(arena, nk::None, nk::first_bytes_of(output), count, nk::unobserved);
             nk::dequantize_all_in_place(Self::OUTPUT_QUANT, output);
         });
         (quote!(nk::Some(input)), run)

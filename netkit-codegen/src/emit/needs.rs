@@ -145,11 +145,14 @@ impl Emit<'_, '_, '_> {
         let dtype = if step.is_quantized() { "s8" } else { "f32" };
         let door = format_ident!("{}_{dtype}", step.node.op.name());
         let pool = step.pool().map(|_| quote!(&#pool,));
-        let operator = match &step.node.op {
-            Op::Dense { .. } => self.dense_of_all(operator),
-            _ => quote!(#operator),
-        };
-        quote!(nk::workspace::#door(&#operator, #pool (&#filter).form()))
+        let one = quote!(nk::workspace::#door(&#operator, #pool (&#filter).form()));
+        match (&step.node.op, self.dense_of_all(operator)) {
+            // A backend may take few rows and not many, and want scratch of its own for them.
+            (Op::Dense { .. }, Some(all)) => {
+                quote!(nk::largest(&[#one, nk::workspace::#door(&#all, (&#filter).form())]))
+            }
+            _ => one,
+        }
     }
 
     /// The filter as it is in the file, and the factors of a folded batch norm.

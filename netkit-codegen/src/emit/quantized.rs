@@ -210,6 +210,7 @@ impl Emit<'_, '_, '_> {
                     run(arena, nk::None, nk::first_bytes(output), #one observe);
                 }
             }
+            // Never with the option `batch`, which makes room.
             None => quote! {
                 let mut quantized = [0; #len];
                 nk::quantize(Self::INPUT_QUANT, input, &mut quantized);

@@ -141,6 +141,7 @@ impl<'a> NkFile<'a> {
             let mut trailing = Diagnostic::new(Code::Trailing, Site::byte(offset))
                 .found(Value::Count(more, "byte"));
             if !header.flags.has_cases() && reader.take(4) == Some(&tcas::TCAS_MAGIC) {
+                // Not printed: it tells the hint what seems to follow.
                 trailing = trailing.expected(Value::Bytes(tcas::TCAS_MAGIC));
             }
             sink.report(trailing)?;

@@ -13,6 +13,8 @@ pub(crate) mod blocks_s8;
 pub(crate) mod depthwise_f32;
 pub(crate) mod depthwise_s8;
 pub(crate) mod dot_f32;
+#[cfg(not(netkit_micro))]
+pub(crate) mod dots_of_inputs_f32;
 pub(crate) mod interleave_s8;
 #[cfg(not(netkit_micro))]
 pub(crate) mod max_sums_s8;

@@ -8,6 +8,8 @@ pub(crate) mod block_s8;
 pub(crate) mod conv2d_f32;
 pub(crate) mod conv2d_s8;
 pub(crate) mod dense_f32;
+#[cfg(not(netkit_micro))]
+pub(crate) mod dense_rows_f32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod dense_rows_s8;
 pub(crate) mod dense_s8;

@@ -1,6 +1,6 @@
 //! Options of `netkit::model!`, on a network that they matter to.
 
-use netkit_backbones_tests::{ResNet18, ResNet18Winograd};
+use netkit_backbones_tests::{ResNet18, ResNet18Both, ResNet18Winograd};
 
 fn image(seed: usize) -> [f32; ResNet18::INPUT_LEN] {
     core::array::from_fn(|i| ((i * 37 + seed * 71) % 113) as f32 / 56.0 - 1.0)
@@ -24,6 +24,17 @@ fn winograd_answers_as_the_default_but_for_rounding() {
         }
     }
     assert!(differ > 0, "the option does nothing");
+}
+
+#[test]
+fn winograd_in_batches_is_winograd_one_by_one() {
+    let inputs = [image(0), image(1), image(2)];
+    let mut outputs = [[0.0; ResNet18::OUTPUT_LEN]; 3];
+    ResNet18Both::new_boxed().forward_batch_into(&inputs, &mut outputs);
+    let mut alone = ResNet18Winograd::new_boxed();
+    for (input, output) in inputs.iter().zip(&outputs) {
+        assert_eq!(alone.forward(input).map(f32::to_bits), output.map(f32::to_bits));
+    }
 }
 
 /// Everything that is not about how convolutions are computed is the same.
