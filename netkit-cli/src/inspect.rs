@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use netkit::runtime::scratch_bytes;
 use netkit_core::format::{Layer, NkFile};
-use netkit_core::op::Op;
 use netkit_core::plan::CACHE_LINE;
-use netkit_core::program::{Program, Step};
-use netkit_kernels::{FilterForm, workspace};
+use netkit_core::program::Program;
+use netkit_kernels::FilterForm;
 use serde_json::{Value, json};
 
 use crate::hex::{self, Section};
@@ -108,39 +108,12 @@ fn measure(arguments: &Arguments, file: &ModelFile) -> Result<Memory> {
 /// most that kernels of this build take as scratch beside filters in the form that they are given in.
 fn compiled_in(program: &Program<'_, '_>) -> usize {
     let activations = program.plan().arena_bytes().next_multiple_of(CACHE_LINE);
-    let scratch = program.steps().map(|step| scratch_bytes(&step)).max().unwrap_or(0);
-    (activations + scratch).next_multiple_of(CACHE_LINE)
-}
-
-fn scratch_bytes(step: &Step<'_, '_>) -> usize {
     let float = netkit_kernels::layout! { panels { FilterForm::Packed } file { FilterForm::File } };
     let int8 =
         netkit_kernels::layout_s8! { panels { FilterForm::Packed } file { FilterForm::File } };
-    match (&step.node.op, step.is_quantized()) {
-        (Op::Conv2d { conv, pool: None, .. }, false) => workspace::conv2d_f32(conv, float),
-        (Op::Conv2d { conv, pool: Some(pool), .. }, false) => {
-            workspace::conv2d_max_pool2d_f32(conv, pool, float)
-        }
-        (Op::DepthwiseConv2d { conv, pool: None, .. }, false) => {
-            workspace::depthwise_conv2d_f32(conv, float)
-        }
-        (Op::DepthwiseConv2d { conv, pool: Some(pool), .. }, false) => {
-            workspace::depthwise_conv2d_max_pool2d_f32(conv, pool, float)
-        }
-        (Op::GlobalResponseNorm { shape, .. }, _) => workspace::global_response_norm_f32(shape),
-        (Op::Conv2d { conv, pool: None, .. }, true) => workspace::conv2d_s8(conv, int8),
-        (Op::Conv2d { conv, pool: Some(pool), .. }, true) => {
-            workspace::conv2d_max_pool2d_s8(conv, pool, int8)
-        }
-        (Op::DepthwiseConv2d { conv, pool: None, .. }, true) => {
-            workspace::depthwise_conv2d_s8(conv, int8)
-        }
-        (Op::DepthwiseConv2d { conv, pool: Some(pool), .. }, true) => {
-            workspace::depthwise_conv2d_max_pool2d_s8(conv, pool, int8)
-        }
-        (Op::Dense { dense, .. }, true) => workspace::dense_s8(dense, int8),
-        _ => 0,
-    }
+    let form = if program.is_quantized() { int8 } else { float };
+    let scratch = program.steps().map(|step| scratch_bytes(&step, form)).max().unwrap_or(0);
+    (activations + scratch).next_multiple_of(CACHE_LINE)
 }
 
 fn dims(dims: &[u32]) -> String {

@@ -170,7 +170,8 @@ fn has_room(
 
 /// Activations with scratch behind them, and of it the scratch.
 fn memory_bytes(program: &Program<'_, '_>) -> Option<(usize, usize)> {
-    let workspace = program.steps().map(|step| scratch_bytes(&step)).max().unwrap_or(0);
+    let workspace =
+        program.steps().map(|step| scratch_bytes(&step, FilterForm::File)).max().unwrap_or(0);
     let activations = program.plan().arena_bytes().checked_next_multiple_of(CACHE_LINE)?;
     Some((activations.checked_add(workspace)?, workspace))
 }
@@ -276,9 +277,9 @@ fn is_computable(op: &Op) -> bool {
     }
 }
 
-/// Scratch of a step whose filter lies in file order.
-fn scratch_bytes(step: &Step<'_, '_>) -> usize {
-    let form = FilterForm::File;
+/// Scratch of a step whose filter is in this form. Public for the command line, which asks for the other one.
+#[inline]
+pub fn scratch_bytes(step: &Step<'_, '_>, form: FilterForm) -> usize {
     match (&step.node.op, step.is_quantized()) {
         (Op::Conv2d { conv, pool: None, .. }, false) => workspace::conv2d_f32(conv, form),
         (Op::Conv2d { conv, pool: Some(pool), .. }, false) => {

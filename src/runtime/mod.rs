@@ -14,6 +14,9 @@ mod step;
 
 pub use cases::CaseReport;
 
+// For the command line.
+#[doc(hidden)]
+pub use load::scratch_bytes;
 pub use netkit_core::program::Step;
 
 use netkit_core::program::Program;
