@@ -176,7 +176,7 @@ pub(super) fn rescale_as<S: SimdS8, const HOW: u8>(
 /// # Safety
 /// `from` is valid for reading that many vectors.
 #[inline(always)]
-unsafe fn rescale_quad<S: SimdS8, const V: usize, const HOW: u8>(
+pub(super) unsafe fn rescale_quad<S: SimdS8, const V: usize, const HOW: u8>(
     simd: S,
     from: *const i32,
     count: usize,

@@ -4,7 +4,9 @@
 //! Sums stay in registers over the whole depth. Each step loads four weights of every channel once and
 //! broadcasts four input bytes of each pixel.
 
-use super::store_s8::{Channels, MODERATE, POSITIVE, StoreS8, rescale_as};
+use super::store_s8::{
+    Channels, MODERATE, POSITIVE, StoreS8, rescale_as, rescale_quad, store_quad,
+};
 use crate::simd_s8::{KernelOn, KernelS8, SimdS8, dot_group};
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::OutputStage;
@@ -255,40 +257,46 @@ unsafe fn interleaved<S: SimdS8, const P: usize, const V: usize, const HOW: u8>(
         let mut output = grid.output.wrapping_add(row * grid.row_pitch);
         for _ in 0..tile.count {
             let mut acc = [start; P];
-            let groups = tile.runs.groups.min(left);
+            // As many pixels at a time as fill a vector with outputs, and as many groups.
+            let quads = tile.runs.groups.min(left) / (4 / V);
             let (mut from, mut at) = (input, 0);
             let mut sums_before = before.cast_const();
-            for _ in 0..groups {
+            for _ in 0..quads {
                 // SAFETY: the caller vouches for sums and outputs.
-                unsafe { finish::<S, V, HOW>(simd, sums_before, &scales, &stage, to) };
-                sums_before = sums_before.wrapping_add(V * S::LANES);
-                to = to.wrapping_add(grid.pitch);
-                // SAFETY: `weights` checked that each panel holds all groups of all runs.
-                let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
-                unrolled!(v < V <= 4 {
-                    // SAFETY: as above.
-                    w[v] = unsafe { simd.load_weights(weights[v].wrapping_add(at)) };
-                });
-                unrolled!(p < P {
-                    let twos = usize::trailing_zeros(p);
-                    let pixel = if p == 0 { 0 } else { odd[(p >> twos) / 2] << twos };
-                    // SAFETY: the caller vouches for the inputs of all groups.
-                    let x = unsafe { simd.splat_inputs(from.wrapping_add(pixel)) };
+                unsafe {
+                    finish_quad::<S, V, HOW>(simd, sums_before, &scales, &stage, to, grid.pitch)
+                };
+                sums_before = sums_before.wrapping_add(4 * S::LANES);
+                to = to.wrapping_add(4 / V * grid.pitch);
+                unrolled!(group < (4 / V) <= 4 {
+                    let (from, at) = (from.wrapping_add(group * GROUP * S::INPUT_BYTES), at + group * GROUP_BYTES);
+                    // SAFETY: `weights` checked that each panel holds all groups of all runs.
+                    let mut w = [unsafe { simd.load_weights(weights[0].wrapping_add(at)) }; V];
                     unrolled!(v < V <= 4 {
-                        acc[p][v] = simd.dot(acc[p][v], x, w[v]);
+                        // SAFETY: as above.
+                        w[v] = unsafe { simd.load_weights(weights[v].wrapping_add(at)) };
+                    });
+                    unrolled!(p < P {
+                        let twos = usize::trailing_zeros(p);
+                        let pixel = if p == 0 { 0 } else { odd[(p >> twos) / 2] << twos };
+                        // SAFETY: the caller vouches for the inputs of all groups.
+                        let x = unsafe { simd.splat_inputs(from.wrapping_add(pixel)) };
+                        unrolled!(v < V <= 4 {
+                            acc[p][v] = simd.dot(acc[p][v], x, w[v]);
+                        });
                     });
                 });
-                at += GROUP_BYTES;
-                from = from.wrapping_add(GROUP * S::INPUT_BYTES);
+                at += 4 / V * GROUP_BYTES;
+                from = from.wrapping_add(4 / V * GROUP * S::INPUT_BYTES);
             }
-            for _ in groups..left {
+            for _ in 4 / V * quads..left {
                 // SAFETY: the caller vouches for sums and outputs.
                 unsafe { finish::<S, V, HOW>(simd, sums_before, &scales, &stage, to) };
                 sums_before = sums_before.wrapping_add(V * S::LANES);
                 to = to.wrapping_add(grid.pitch);
             }
             // SAFETY: the caller vouches for the weights and for all rows of pixels.
-            let acc = unsafe { accumulate(simd, tile, input, &weights, acc, groups) };
+            let acc = unsafe { accumulate(simd, tile, input, &weights, acc, 4 / V * quads) };
             unrolled!(p < P {
                 unrolled!(v < V <= 4 {
                     let to = sums.wrapping_add((p * V + v) * S::LANES);
@@ -328,6 +336,26 @@ unsafe fn finish<S: SimdS8, const V: usize, const HOW: u8>(
         // SAFETY: the caller vouches for the outputs.
         unsafe { simd.store_moderate(to.wrapping_add(v * S::LANES), rescaled, stage) };
     });
+}
+
+/// The outputs of four vectors.
+///
+/// # Safety
+/// As of [`finish`], of `4 / V` pixels, whose outputs are `pitch` bytes apart.
+#[inline(always)]
+unsafe fn finish_quad<S: SimdS8, const V: usize, const HOW: u8>(
+    simd: S,
+    sums: *const i32,
+    scales: &[S::Scales; V],
+    stage: &OutputStage,
+    to: *mut i8,
+    pitch: usize,
+) {
+    // SAFETY: the caller vouches for the sums.
+    let rescaled = unsafe { rescale_quad::<S, V, HOW>(simd, sums, 4, scales) };
+    let outputs = simd.narrow(rescaled, stage);
+    // SAFETY: the caller vouches for the outputs.
+    unsafe { store_quad::<S, V>(simd, to, pitch, 4, outputs) };
 }
 
 /// The sums of a tile's P pixels from `input` on.
