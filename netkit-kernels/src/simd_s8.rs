@@ -192,6 +192,12 @@ pub(crate) trait SimdS8: Transpose {
     /// Prepares the first `LANES` multipliers.
     fn scales(self, multipliers: &[Multiplier; PANEL]) -> Self::Scales;
 
+    /// Whether all are [`moderate`].
+    #[inline(always)]
+    fn are_moderate(self, multipliers: &[Multiplier; PANEL]) -> bool {
+        multipliers.iter().all(|&multiplier| moderate(multiplier))
+    }
+
     /// [`Multiplier::apply`] in each lane. `MODERATE` promises that every multiplier and sum is
     /// [`moderate`].
     fn rescale<const MODERATE: bool>(self, sums: Self::Sums, scales: &Self::Scales) -> Self::Sums;
@@ -287,8 +293,14 @@ pub(crate) unsafe fn dot_group<S: SimdS8, const P: usize, const V: usize>(
 /// there is no left shift.
 #[inline(always)]
 pub(crate) const fn moderate(multiplier: Multiplier) -> bool {
-    multiplier.shift < 0 && multiplier.shift >= -29
+    multiplier.shift.wrapping_sub(LEAST_MODERATE_SHIFT) as u32 <= MODERATE_SHIFTS
 }
+
+/// The smallest shift of a [`moderate`] multiplier.
+pub(crate) const LEAST_MODERATE_SHIFT: i32 = -29;
+
+/// The largest, −1, less the smallest.
+pub(crate) const MODERATE_SHIFTS: u32 = 28;
 
 /// Below this are sums that are [`moderate`].
 pub(crate) const MODERATE_SUM: u32 = 1 << 29;

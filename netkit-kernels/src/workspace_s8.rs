@@ -260,7 +260,7 @@ pub(crate) const fn blocks_fit(conv: &DepthwiseConv2d) -> bool {
         && RowGroups::of(conv).groups.saturating_mul(w.kernel_w) <= MOST_GROUPS
 }
 
-/// How a depthwise convolution in blocks prepares its input and weights.
+/// How a depthwise convolution in blocks prepares its input.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlocksPlanS8 {
@@ -268,16 +268,16 @@ pub(crate) struct BlocksPlanS8 {
     pub(crate) planes: usize,
     /// Columns of a plane that are read.
     pub(crate) columns: usize,
-    /// Bytes of a plane in each stream.
+    /// The padding on the left in columns of a plane, and how many planes have one more: the first ones.
+    pub(crate) padding: (usize, usize),
+    /// The columns of the input, likewise.
+    pub(crate) inputs: (usize, usize),
+    /// Bytes of a plane: four of each position.
     pub(crate) plane_len: usize,
-    /// Bytes of a stream: one of the four vectors of each block.
-    pub(crate) stream_len: usize,
     /// Bytes of four interleaved rows.
     pub(crate) group_len: usize,
     /// Bytes of all interleaved rows.
     pub(crate) interleaved_len: usize,
-    /// Bytes of the weights.
-    pub(crate) weights_len: usize,
 }
 
 /// The plan for `width` channels of a depthwise convolution in blocks of `block` positions.
@@ -288,23 +288,20 @@ pub(crate) const fn blocks_plan_s8(
     width: usize,
 ) -> BlocksPlanS8 {
     let w = &conv.window;
-    let RowGroups { groups, phases } = RowGroups::of(conv);
     let planes = if w.stride_w == 0 { 1 } else { w.stride_w };
     let taps = w.span().1.saturating_sub(1) / planes;
     // The last block may reach over the end of its row.
     let outputs = w.out_w.saturating_mul(width).div_ceil(block).saturating_mul(block);
-    let plane_len = round_up(outputs.saturating_add(taps.saturating_mul(width)));
-    let stream_len = plane_len.saturating_mul(planes);
-    let group_len = stream_len.saturating_mul(4);
-    let vectors = phases.saturating_mul(groups).saturating_mul(w.kernel_w).saturating_mul(4);
+    let plane_len = round_up(outputs.saturating_add(taps.saturating_mul(width)).saturating_mul(4));
+    let group_len = plane_len.saturating_mul(planes);
     BlocksPlanS8 {
         planes,
         columns: w.out_w.saturating_add(taps),
+        padding: (w.pad_left / planes, w.pad_left % planes),
+        inputs: (w.in_w / planes, w.in_w % planes),
         plane_len,
-        stream_len,
         group_len,
-        interleaved_len: group_len.saturating_mul(groups),
-        weights_len: vectors.saturating_mul(block),
+        interleaved_len: group_len.saturating_mul(RowGroups::of(conv).groups),
     }
 }
 
@@ -316,8 +313,7 @@ const fn blocks_len(conv: &DepthwiseConv2d) -> usize {
     while block < 4 * LANE && blocks_fit(conv) {
         block *= 2;
         let width = if conv.channels < block { conv.channels } else { block };
-        let plan = blocks_plan_s8(conv, block, width);
-        let len = plan.interleaved_len.saturating_add(plan.weights_len);
+        let len = blocks_plan_s8(conv, block, width).interleaved_len;
         if len > most {
             most = len;
         }

@@ -1,30 +1,26 @@
 //! Depthwise convolution in blocks: as many outputs as a vector has bytes, whatever pixels and channels they
-//! belong to. Unpacking interleaves four rows within each lane of 128 bits, and packing the sums of four
-//! vectors brings them back into the order of memory: nothing is permuted in between.
+//! belong to, the positions of a row. Four rows are interleaved, and stay in the order of memory: what the next tap
+//! multiplies lies a pixel further on, and the weights of a vector are where its channels' panel has them.
 
 use super::store_s8::{Channels, rescale_as};
 use super::tile_s8::unrolled;
 use crate::simd_s8::{KernelOn, SimdS8};
-use netkit_core::pack::{GROUP, PANEL};
+use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::OutputStage;
 
-/// The operations of convolution in blocks. A vector of bytes has lanes of sixteen; of the four vectors of
-/// inputs or sums that belong to it, number `i` has in each lane the four from `4 · i` on.
+/// The operations of convolution in blocks.
 pub(crate) trait BlocksS8: SimdS8 {
-    /// Interleaves `4 · LANES` positions of four rows, each byte plus 128. A row's positions lie in
-    /// `PIECES` pieces of equal length, 1, 2 or 4, each `step` bytes after the one before.
+    /// [`interleave`](SimdS8::interleave) of rows in pieces: a row's positions lie in `PIECES` of equal length, 1, 2 or 4,
+    /// each `step` bytes after the one before.
     ///
     /// # Safety
-    /// Each piece of each row is valid for reading, and each of `to` for writing `4 · LANES` bytes.
+    /// Each piece of each row is valid for reading, and `to` for writing `16 · LANES` bytes.
     unsafe fn interleave_pieces<const PIECES: usize>(
         self,
         rows: [*const i8; 4],
         steps: [usize; 4],
-        to: [*mut u8; 4],
+        to: *mut u8,
     );
-
-    /// [`narrow`](SimdS8::narrow) of the four vectors of a block.
-    fn pack(self, sums: [Self::Sums; 4], stage: &OutputStage) -> Self::Outputs;
 }
 
 /// Positions of a block.
@@ -57,11 +53,8 @@ pub(crate) struct ColumnsOf<'a, const PIECES: usize> {
     pub(crate) count: usize,
     /// Positions of a piece.
     pub(crate) width: usize,
-    /// Four streams, one for each vector of inputs, from the first position on: a stream has as many bytes
-    /// as there are positions.
+    /// From the first position on, four bytes of each.
     pub(crate) to: &'a mut [u8],
-    /// Bytes from one stream to the next.
-    pub(crate) stream: usize,
 }
 
 impl<S: BlocksS8, const PIECES: usize> KernelOn<S> for ColumnsOf<'_, PIECES> {
@@ -71,11 +64,10 @@ impl<S: BlocksS8, const PIECES: usize> KernelOn<S> for ColumnsOf<'_, PIECES> {
     #[inline(always)]
     fn run_on(self, simd: S) {
         const { assert!(matches!(PIECES, 1 | 2 | 4)) };
-        let Self { rows, count, width, to, stream } = self;
+        let Self { rows, count, width, to } = self;
         let block = block_len::<S>();
         let at_once = block.checked_div(width).unwrap_or(0);
-        let end = count.checked_mul(width);
-        let end = end.and_then(|end| end.checked_add(stream.checked_mul(3)?));
+        let end = count.checked_mul(width).and_then(|end| end.checked_mul(GROUP));
         let fits = at_once > 0
             && at_once * width == block
             && (PIECES == 1 || PIECES == at_once)
@@ -98,15 +90,9 @@ impl<S: BlocksS8, const PIECES: usize> KernelOn<S> for ColumnsOf<'_, PIECES> {
         let first = to.as_mut_ptr();
         let mut piece = 0;
         loop {
-            let to = first.wrapping_add(piece * width);
-            let streams = [
-                to,
-                to.wrapping_add(stream),
-                to.wrapping_add(2 * stream),
-                to.wrapping_add(3 * stream),
-            ];
-            // SAFETY: `fits`: `at_once` pieces from `piece` on, a block, lie in each row and each stream.
-            unsafe { simd.interleave_pieces::<PIECES>(from, steps, streams) };
+            let to = first.wrapping_add(GROUP * piece * width);
+            // SAFETY: `fits`: `at_once` pieces from `piece` on, a block, lie in each row and in `to`.
+            unsafe { simd.interleave_pieces::<PIECES>(from, steps, to) };
             if piece + at_once == count {
                 break;
             }
@@ -129,15 +115,14 @@ pub(crate) struct BlockRowsOf<'a, S: BlocksS8, const T: usize, const P: usize, c
 
 /// What rows of blocks are made of.
 pub(crate) struct BlockRows<'a> {
-    /// Interleaved rows: streams, as [`ColumnsOf`] writes them.
+    /// Interleaved rows, as [`ColumnsOf`] writes them.
     pub(crate) input: &'a [u8],
-    /// Bytes from one stream to the next.
-    pub(crate) stream: usize,
-    /// Where the groups of the first block start in the first stream.
+    /// Where the groups of the first block start.
     pub(crate) groups: &'a [usize],
-    /// `[rows][groups][4]` vectors.
-    pub(crate) weights: &'a [i8],
-    /// What sums start from: four vectors.
+    /// The panels of a piece's channels, `panel_len` bytes each: sums, and `[rows][groups]` times a vector's weights.
+    pub(crate) panels: &'a [i8],
+    pub(crate) panel_len: usize,
+    /// What the sums of a block start from.
     pub(crate) start: &'a [i32; 4 * PANEL],
     pub(crate) count: usize,
     pub(crate) output: &'a mut [i8],
@@ -159,7 +144,7 @@ impl<S: BlocksS8, const T: usize, const P: usize, const HOW: u8> KernelOn<S>
     /// Does nothing if a slice is too short.
     #[inline(always)]
     fn run_on(self, simd: S) {
-        let BlockRows { input, groups, stream, weights, start, output, .. } = self.rows;
+        let BlockRows { input, groups, panels, panel_len, start, output, .. } = self.rows;
         let BlockRows { count, row_pitch, pieces, width, pitch, .. } = self.rows;
         let block = block_len::<S>();
         // Where pieces lie behind each other, a block is one piece.
@@ -169,20 +154,20 @@ impl<S: BlocksS8, const T: usize, const P: usize, const HOW: u8> KernelOn<S>
         };
         let row_len = pieces.checked_mul(width);
         let blocks = row_len.map_or(0, |len| len.div_ceil(block));
-        let reach = |offset: usize| {
-            let first = offset.checked_add(stream.checked_mul(3)?)?;
-            first.checked_add(blocks.checked_mul(block)?)
-        };
-        let weights_len = groups.len().checked_mul(4 * block);
+        let reach = |offset: usize| blocks.checked_mul(GROUP * block)?.checked_add(offset);
+        let weights_len = groups.len().checked_mul(GROUP_BYTES);
+        let weights_end = weights_len
+            .and_then(|len| len.checked_mul(count))
+            .and_then(|len| len.checked_add(GROUP_BYTES));
         let fits = matches!(at_once, 1 | 2 | 4)
+            && width.is_multiple_of(PANEL)
             && block.is_multiple_of(width)
             && (width == pitch || at_once * width == block)
             && blocks > 0
             && (T == 0 || groups.len() == T)
             && groups.iter().all(|&at| reach(at).is_some_and(|end| end <= input.len()))
-            && weights_len
-                .and_then(|len| len.checked_mul(count))
-                .is_some_and(|len| len <= weights.len())
+            && weights_end.is_some_and(|end| end <= panel_len)
+            && (width / PANEL).checked_mul(panel_len).is_some_and(|len| len <= panels.len())
             && pieces
                 .checked_sub(1)
                 .and_then(|before| before.checked_mul(pitch)?.checked_add(width))
@@ -194,13 +179,18 @@ impl<S: BlocksS8, const T: usize, const P: usize, const HOW: u8> KernelOn<S>
         let whole = row_len / block;
         let step = if width == pitch { block } else { at_once * pitch };
         let output = output.as_mut_ptr();
+        let mut weights = [panels.as_ptr(); 4];
+        unrolled!(v < 4 {
+            let channel = v * S::LANES % width;
+            let at = channel / PANEL * panel_len + GROUP_BYTES + channel % PANEL * GROUP;
+            weights[v] = weights[v].wrapping_add(at);
+        });
         for row in 0..count {
-            let weights = weights.as_ptr().wrapping_add(row * weights_len);
             let mut from = input.as_ptr();
             let mut to = output.wrapping_add(row * row_pitch);
             let mut left = whole;
             while P > 1 && left >= P {
-                let sums = Sums::<T> { from, stream, groups, weights, start };
+                let sums = Sums::<T> { from, groups, weights, start };
                 // SAFETY: `fits`: the input reaches to the last block of each group, and there are weights of
                 // every row.
                 let outputs: [S::Outputs; P] =
@@ -210,15 +200,15 @@ impl<S: BlocksS8, const T: usize, const P: usize, const HOW: u8> KernelOn<S>
                     unsafe { store_pieces(simd, outputs, to, at_once, pitch) };
                     to = to.wrapping_add(step);
                 }
-                from = from.wrapping_add(P * block);
+                from = from.wrapping_add(GROUP * P * block);
                 left -= P;
             }
             let rest = row_len - whole * block;
             for i in 0..left + usize::from(rest > 0) {
-                let sums = Sums::<T> { from, stream, groups, weights, start };
+                let sums = Sums::<T> { from, groups, weights, start };
                 // SAFETY: as above.
                 let [outputs] = unsafe { sums.outputs::<S, 1, HOW>(simd, &scales, &stage) };
-                from = from.wrapping_add(block);
+                from = from.wrapping_add(GROUP * block);
                 if i < left {
                     // SAFETY: as above.
                     unsafe { store_pieces(simd, outputs, to, at_once, pitch) };
@@ -235,6 +225,9 @@ impl<S: BlocksS8, const T: usize, const P: usize, const HOW: u8> KernelOn<S>
                     to = to.wrapping_add(pitch);
                 }
             }
+            unrolled!(v < 4 {
+                weights[v] = weights[v].wrapping_add(weights_len);
+            });
         }
     }
 }
@@ -242,9 +235,9 @@ impl<S: BlocksS8, const T: usize, const P: usize, const HOW: u8> KernelOn<S>
 /// Where the sums of some blocks side by side come from; see [`BlockRows`].
 struct Sums<'a, const T: usize> {
     from: *const u8,
-    stream: usize,
     groups: &'a [usize],
-    weights: *const i8,
+    /// Of each vector.
+    weights: [*const i8; 4],
     start: &'a [i32; 4 * PANEL],
 }
 
@@ -252,8 +245,7 @@ impl<const T: usize> Sums<'_, T> {
     /// The outputs of `P` blocks.
     ///
     /// # Safety
-    /// The streams are valid for reading `P` blocks from each group's start on, and the weights four vectors of
-    /// each group.
+    /// The inputs are valid for reading `P` blocks from each group's start on, and so are each vector's weights of each group.
     #[inline(always)]
     unsafe fn outputs<S: BlocksS8, const P: usize, const HOW: u8>(
         self,
@@ -261,7 +253,7 @@ impl<const T: usize> Sums<'_, T> {
         scales: &[S::Scales; 4],
         stage: &OutputStage,
     ) -> [S::Outputs; P] {
-        let Self { from, stream, groups, mut weights, start } = self;
+        let Self { from, groups, mut weights, start } = self;
         let block = block_len::<S>();
         let mut sums = [[simd.parts(simd.splat(0)); 4]; P];
         unrolled!(v < 4 {
@@ -276,25 +268,25 @@ impl<const T: usize> Sums<'_, T> {
             let from = from.wrapping_add(at);
             unrolled!(v < 4 {
                 // SAFETY: the caller vouches for the weights.
-                let w = unsafe { simd.load_weights(weights.wrapping_add(v * block)) };
+                let w = unsafe { simd.load_weights(weights[v]) };
                 unrolled!(p < P {
-                    let from = from.wrapping_add(v * stream + p * block);
-                    // SAFETY: the caller vouches for the streams.
+                    let from = from.wrapping_add((p * GROUP + v) * block);
+                    // SAFETY: the caller vouches for the inputs.
                     let x = unsafe { simd.load_inputs(from) };
                     sums[p][v] = simd.dot(sums[p][v], x, w);
                 });
+                weights[v] = weights[v].wrapping_add(GROUP_BYTES);
             });
-            weights = weights.wrapping_add(4 * block);
         }
         // What stands there first is overwritten.
-        let mut outputs = [simd.pack([simd.splat(0); 4], stage); P];
+        let mut outputs = [simd.narrow([simd.splat(0); 4], stage); P];
         unrolled!(p < P {
             let mut rescaled = [simd.splat(0); 4];
             unrolled!(v < 4 {
                 let sums = simd.total(sums[p][v]);
                 rescaled[v] = rescale_as::<S, HOW>(simd, sums, &scales[v]);
             });
-            outputs[p] = simd.pack(rescaled, stage);
+            outputs[p] = simd.narrow(rescaled, stage);
         });
         outputs
     }

@@ -327,9 +327,12 @@ pub(crate) fn starts<S: SimdS8>(
         // A whole panel, without counting.
         let whole = start.first_chunk_mut::<PANEL>().zip(sums.first_chunk::<PANEL>());
         if let Some(((start, sums), bias)) = whole.zip(bias.first_chunk::<PANEL>()) {
-            for ((to, &sum), &bias) in start.iter_mut().zip(sums).zip(bias) {
-                *to = bias.wrapping_sub(offset.wrapping_mul(panel_sum(sum)));
+            // A copy, which is known to be apart from what is stored: vectors then do it.
+            let mut sums = sums.map(panel_sum);
+            for (to, &bias) in sums.iter_mut().zip(bias) {
+                *to = bias.wrapping_sub(offset.wrapping_mul(*to));
             }
+            *start = sums;
         } else {
             for ((to, &sum), &bias) in start.iter_mut().zip(sums).zip(bias) {
                 *to = bias.wrapping_sub(offset.wrapping_mul(panel_sum(sum)));

@@ -13,7 +13,7 @@ use crate::simd_s8::offset_input;
 use crate::workspace_s8::{BlocksPlanS8, LANE, MOST_GROUPS, blocks_fit, blocks_plan_s8};
 use core::ops::Range;
 use netkit_core::op::DepthwiseConv2d;
-use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL, RowGroups};
+use netkit_core::pack::{GROUP, PANEL, RowGroups};
 use netkit_core::quant::Multiplier;
 
 impl DepthwiseConv2dS8<'_> {
@@ -30,43 +30,53 @@ impl DepthwiseConv2dS8<'_> {
     /// The convolution, if [blocks fit](blocks_fit).
     #[inline(always)]
     fn by_blocks<S: BlocksS8>(mut self, simd: S) {
-        let mut first = 0;
+        let (mut first, mut padded) = (0, 0);
         while first < self.conv.channels {
             let mut width = block_len::<S>();
             while width > self.conv.channels - first && width > LANE {
                 width /= 2;
             }
-            self.blocks(simd, first..first + width);
-            first += width;
+            self.blocks(simd, first..first + width, padded == width);
+            (first, padded) = (first + width, width);
         }
     }
 
-    /// All rows of some channels: those of a block, or of a whole part of one.
+    /// All rows of some channels: those of a block, or of a whole part of one. `padded` where as many have been computed just
+    /// before.
     #[inline(always)]
-    fn blocks<S: BlocksS8>(&mut self, simd: S, channels: Range<usize>) {
+    fn blocks<S: BlocksS8>(&mut self, simd: S, channels: Range<usize>, padded: bool) {
         let w = self.conv.window;
         let width = channels.len();
         let plan = blocks_plan_s8(&self.conv, block_len::<S>(), width);
         let rows = RowGroups::of(&self.conv);
         let scratch = core::mem::take(&mut self.scratch);
-        let (weights, rest) = scratch.split_at_mut(plan.weights_len.min(scratch.len()));
-        let weights: &mut [i8] = bytemuck::cast_slice_mut(weights);
-        let (interleaved, packing) = rest.split_at_mut(plan.interleaved_len.min(rest.len()));
-        // Inputs leave the padding as it is.
-        interleaved.fill(offset_input::<S>(self.input_zero_point as i8));
-
-        let mut start = Aligned([0; 4 * PANEL]);
-        self.prepare(simd, channels.clone(), packing, weights, &mut start.0);
-        let mut multipliers = [Multiplier { multiplier: 0, shift: -1 }; 4 * PANEL];
-        let here = self.multipliers.get(channels.clone()).unwrap_or(&[]);
-        for (panel, from) in here.as_chunks::<PANEL>().0.iter().enumerate() {
-            spread::<S, _>(from, panel, width, &mut multipliers);
+        let (interleaved, packing) = scratch.split_at_mut(plan.interleaved_len.min(scratch.len()));
+        if !padded {
+            // Inputs leave the padding as it is.
+            interleaved.fill(offset_input::<S>(self.input_zero_point as i8));
         }
-        let multipliers = multipliers.get(..block_len::<S>()).unwrap_or(&[]);
+
+        let panels = self.panels(simd, channels.clone(), packing);
+        let panel_len = rows.panel_len(w.kernel_w);
+        let mut start = Aligned([0; 4 * PANEL]);
+        let bias = self.bias.get(channels.clone()).unwrap_or(&[]);
+        starts::<S>(panels, panel_len, self.input_zero_point, bias, 0, &mut start.0);
+        repeat(&mut start.0, width);
+        let here = self.multipliers.get(channels.clone()).unwrap_or(&[]);
+        let mut repeated;
+        let multipliers = if width == block_len::<S>() {
+            here
+        } else {
+            repeated = [NONE; 4 * PANEL];
+            for (to, from) in repeated.iter_mut().zip(here) {
+                *to = *from;
+            }
+            repeat(&mut repeated, width);
+            repeated.get(..block_len::<S>()).unwrap_or(&[])
+        };
         let finish = Channels::<S, 4>::new(simd, multipliers, &start.0, w.taps(), self.stage);
 
         let row_groups = w.kernel_w * rows.groups;
-        let phase_len = row_groups * 4 * block_len::<S>();
         let mut groups = [0; MOST_GROUPS];
         let groups = groups.get_mut(..row_groups).unwrap_or(&mut []);
         // Where the rows that follow start a group later, all groups but the last are there already.
@@ -90,9 +100,9 @@ impl DepthwiseConv2dS8<'_> {
             let output = (row - self.rows.start) * row_pitch + channels.start;
             let kernel = BlockRows {
                 input: interleaved,
-                stream: plan.stream_len,
                 groups,
-                weights: weights.get(..rows.phases * phase_len).unwrap_or(&[]),
+                panels,
+                panel_len,
                 start: &start.0,
                 count: end - row,
                 output: self.output.get_mut(output..).unwrap_or(&mut []),
@@ -134,13 +144,14 @@ impl DepthwiseConv2dS8<'_> {
                 break;
             }
             // The first input column of those that the plane has, its place there, and their number.
-            let (column, place, there) = if plan.planes == 1 {
-                (0, w.pad_left, w.in_w)
+            let (pads, rest) = plan.padding;
+            let (column, place) = if plane < rest {
+                (plane + plan.planes - rest, pads + 1)
             } else {
-                let column = (plane + plan.planes - w.pad_left % plan.planes) % plan.planes;
-                let place = (column + w.pad_left) / plan.planes;
-                (column, place, w.in_w.saturating_sub(column).div_ceil(plan.planes))
+                (plane - rest, pads)
             };
+            let (inputs, rest) = plan.inputs;
+            let there = if column < rest { inputs + 1 } else { inputs };
             let count = there.min(plan.columns.saturating_sub(place));
             let mut rows = [Pieces { values: &padding, step: 0 }; GROUP];
             for (i, to) in rows.iter_mut().enumerate() {
@@ -153,66 +164,24 @@ impl DepthwiseConv2dS8<'_> {
                 let values = self.input.get(at..).unwrap_or(&[]);
                 *to = Pieces { values, step: plan.planes * all };
             }
-            let at = plane * plan.plane_len + place * width;
+            let at = plane * plan.plane_len + GROUP * place * width;
             let to = to.get_mut(at..).unwrap_or(&mut []);
-            let stream = plan.stream_len;
             if plan.planes == 1 && width == all && count * width >= block_len::<S>() {
                 // One stretch, whatever pixels it holds.
                 for row in &mut rows {
                     row.step = row.step.min(LANE);
                 }
                 let count = count * (width / LANE);
-                simd.call(ColumnsOf::<1> { rows, count, width: LANE, to, stream });
+                simd.call(ColumnsOf::<1> { rows, count, width: LANE, to });
                 continue;
             }
             match block_len::<S>() / width.max(1) {
                 pieces if pieces > count => {
-                    columns_one_by_one::<S>(&rows, count, width, to, stream);
+                    columns_one_by_one::<S>(&rows, count, width, to);
                 }
-                1 => simd.call(ColumnsOf::<1> { rows, count, width, to, stream }),
-                2 => simd.call(ColumnsOf::<2> { rows, count, width, to, stream }),
-                _ => simd.call(ColumnsOf::<4> { rows, count, width, to, stream }),
-            }
-        }
-    }
-
-    /// Weights, `[phases][kernel_w][groups][4]` vectors, and what sums start from. `packing` has room for the
-    /// panels of the channels where they are not packed beforehand.
-    #[inline(always)]
-    fn prepare<S: BlocksS8>(
-        &self,
-        simd: S,
-        channels: Range<usize>,
-        packing: &mut [u8],
-        weights: &mut [i8],
-        start: &mut [i32; 4 * PANEL],
-    ) {
-        let w = &self.conv.window;
-        let panel_len = RowGroups::of(&self.conv).panel_len(w.kernel_w);
-        let width = channels.len();
-        let panels = self.panels(simd, channels.clone(), packing);
-        let bias = self.bias.get(channels).unwrap_or(&[]);
-        let mut natural = [0; 4 * PANEL];
-        starts::<S>(panels, panel_len, self.input_zero_point, bias, 0, &mut natural);
-        for (panel, from) in natural.as_chunks::<PANEL>().0.iter().take(width / PANEL).enumerate() {
-            spread::<S, _>(from, panel, width, start);
-        }
-        if width == block_len::<S>() {
-            return match S::LANES / GROUP {
-                1 => whole_block::<1>(panels, panel_len, weights),
-                2 => whole_block::<2>(panels, panel_len, weights),
-                _ => whole_block::<4>(panels, panel_len, weights),
-            };
-        }
-        let vectors = weights.as_chunks_mut::<GROUP>().0.chunks_exact_mut(block_len::<S>());
-        for (i, to) in vectors.enumerate() {
-            let panels = panels.chunks_exact(panel_len).take(width / PANEL);
-            for (panel, from) in panels.enumerate() {
-                // The sums of the weights are in front.
-                let group = from.as_chunks::<GROUP_BYTES>().0.get(i + 1);
-                let group = group.and_then(|group| group.as_chunks::<GROUP>().0.first_chunk());
-                let Some(group) = group else { break };
-                spread::<S, _>(group, panel, width, to);
+                1 => simd.call(ColumnsOf::<1> { rows, count, width, to }),
+                2 => simd.call(ColumnsOf::<2> { rows, count, width, to }),
+                _ => simd.call(ColumnsOf::<4> { rows, count, width, to }),
             }
         }
     }
@@ -228,47 +197,34 @@ fn group_starts(
     groups: &mut [usize],
 ) {
     let all = RowGroups::of(conv).groups.max(1);
-    for (tap, groups) in groups.chunks_exact_mut(all).enumerate() {
-        let column = tap * conv.window.dilation_w;
-        let at = column % plan.planes * plan.plane_len + column / plan.planes * width;
-        for (group, to) in groups.iter_mut().enumerate() {
-            *to = (slot + group) % all * plan.group_len + at;
+    let planes = plan.planes.max(1);
+    let step = (conv.window.dilation_w % planes, conv.window.dilation_w / planes);
+    let (mut plane, mut place) = (0, 0usize);
+    for groups in groups.chunks_exact_mut(all) {
+        let column = plane * plan.plane_len + GROUP * place * width;
+        let mut slot = slot;
+        for to in groups {
+            *to = slot * plan.group_len + column;
+            slot = if slot + 1 == all { 0 } else { slot + 1 };
+        }
+        // After the last tap it may be anywhere.
+        (plane, place) = (plane + step.0, place.wrapping_add(step.1));
+        if plane >= planes {
+            (plane, place) = (plane - planes, place.wrapping_add(1));
         }
     }
 }
 
-/// Puts what belongs to sixteen channels where a block wants it: wherever they are, and in the order of its vectors.
-#[inline(always)]
-fn spread<S: BlocksS8, T: Copy>(from: &[T; PANEL], panel: usize, width: usize, to: &mut [T]) {
-    let lanes = S::LANES / GROUP;
-    let to = to.as_chunks_mut::<GROUP>().0;
-    let (from, _) = from.as_chunks::<GROUP>();
-    for lane in (panel..lanes).step_by((width / PANEL).max(1)) {
-        for (vector, from) in from.iter().enumerate() {
-            if let Some(to) = to.get_mut(vector * lanes + lane) {
-                *to = *from;
-            }
-        }
-    }
-}
+/// Stands for a multiplier until its value is there.
+const NONE: Multiplier = Multiplier { multiplier: 0, shift: -1 };
 
-/// [`spread`] of all groups of `N` panels that fill a block: of as many vectors as there are fours of a panel's channels, each
-/// has one four of each panel. Nothing depends on the width, and so all are copied without a question.
+/// Repeats the first `width` values in the rest.
 #[inline(always)]
-fn whole_block<const N: usize>(panels: &[i8], panel_len: usize, to: &mut [i8]) {
-    let mut groups: [&[[[i8; PANEL]; GROUP]]; N] = [&[]; N];
-    for (groups, panel) in groups.iter_mut().zip(panels.chunks_exact(panel_len)) {
-        // The sums of the weights are in front.
-        let (_, behind) = panel.split_at(GROUP_BYTES.min(panel.len()));
-        *groups = behind.as_chunks().0.as_chunks().0;
-    }
-    let vectors = to.as_chunks_mut::<PANEL>().0.as_chunks_mut::<N>().0;
-    for (i, vectors) in vectors.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
-        for (panel, groups) in groups.iter().enumerate() {
-            let Some(group) = groups.get(i) else { return };
-            for (vector, four) in vectors.iter_mut().zip(group) {
-                vector[panel] = *four;
-            }
+fn repeat<T: Copy>(values: &mut [T; 4 * PANEL], width: usize) {
+    let (first, rest) = values.split_at_mut(width.min(4 * PANEL));
+    for rest in rest.chunks_mut(width.max(1)) {
+        for (to, from) in rest.iter_mut().zip(&*first) {
+            *to = *from;
         }
     }
 }
@@ -280,14 +236,9 @@ fn columns_one_by_one<S: BlocksS8>(
     count: usize,
     width: usize,
     to: &mut [u8],
-    stream: usize,
 ) {
-    for position in 0..count * width {
-        let vector = position % LANE / GROUP;
-        let at = vector * stream + position / LANE * LANE + position % GROUP * GROUP;
-        let Some(to) = to.get_mut(at..).and_then(|to| to.first_chunk_mut::<GROUP>()) else {
-            return;
-        };
+    let inputs = to.as_chunks_mut::<GROUP>().0;
+    for (position, to) in inputs.iter_mut().take(count * width).enumerate() {
         for (to, row) in to.iter_mut().zip(rows) {
             let x = row.values.get(position / width.max(1) * row.step + position % width.max(1));
             *to = offset_input::<S>(x.copied().unwrap_or(0));

@@ -6,7 +6,7 @@ use crate::arch::tile_s8::TileS8;
 use crate::generic::dense_s8::DenseS8;
 use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::isa::{Avx2, AvxVnni};
-use crate::simd_s8::{KernelOn, SimdS8};
+use crate::simd_s8::{KernelOn, LEAST_MODERATE_SHIFT, MODERATE_SHIFTS, SimdS8};
 use core::arch::asm;
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
@@ -48,6 +48,18 @@ fn scales(pairs: [__m256i; 2]) -> Scales {
             halves(_mm256_srli_epi64::<32>(right)),
         ],
     }
+}
+
+/// Whether the shifts, the second of each pair, are [`moderate`](crate::simd_s8::moderate).
+#[target_feature(enable = "avx2")]
+#[inline]
+fn are_moderate(pairs: [__m256i; 4]) -> bool {
+    let least = _mm256_set1_epi32(LEAST_MODERATE_SHIFT);
+    let [a, b, c, d] = pairs.map(|pairs| _mm256_sub_epi32(pairs, least));
+    let largest = _mm256_max_epu32(_mm256_max_epu32(a, b), _mm256_max_epu32(c, d));
+    let most = _mm256_set1_epi32(MODERATE_SHIFTS as i32);
+    let past = _mm256_srli_epi64::<32>(_mm256_subs_epu16(largest, most));
+    _mm256_testz_si256(past, past) == 1
 }
 
 /// The 64-bit products of the even lanes.
@@ -382,6 +394,17 @@ macro_rules! avx2_s8 {
             }
 
             #[inline(always)]
+            fn are_moderate(self, multipliers: &[Multiplier; PANEL]) -> bool {
+                let from: *const __m256i = multipliers.as_ptr().cast();
+                let pairs = [0, 1, 2, 3].map(|four| {
+                    // SAFETY: the token proves AVX2; four of the sixteen pairs.
+                    unsafe { _mm256_loadu_si256(from.wrapping_add(four)) }
+                });
+                // SAFETY: the token proves AVX2.
+                unsafe { are_moderate(pairs) }
+            }
+
+            #[inline(always)]
             fn rescale<const MODERATE: bool>(self, sums: __m256i, scales: &Scales) -> __m256i {
                 if MODERATE {
                     // SAFETY: the token proves AVX2.
@@ -710,7 +733,7 @@ impl BlocksS8 for AvxVnni {
         self,
         rows: [*const i8; 4],
         steps: [usize; 4],
-        to: [*mut u8; 4],
+        to: *mut u8,
     ) {
         let rows = [
             // SAFETY: the token proves AVX2; the caller vouches for every piece.
@@ -723,17 +746,11 @@ impl BlocksS8 for AvxVnni {
             unsafe { load_pieces::<PIECES>(rows[3], steps[3]) },
         ];
         // SAFETY: the token proves AVX2.
-        let vectors = unsafe { unpack(rows) };
-        for (vector, to) in vectors.into_iter().zip(to) {
-            // SAFETY: the caller vouches for 32 writable bytes.
-            unsafe { _mm256_storeu_si256(to.cast(), vector) };
+        let vectors = unsafe { interleave(rows) };
+        for (i, vector) in vectors.into_iter().enumerate() {
+            // SAFETY: the caller vouches for 128 writable bytes.
+            unsafe { _mm256_storeu_si256(to.wrapping_add(32 * i).cast(), vector) };
         }
-    }
-
-    #[inline(always)]
-    fn pack(self, sums: [__m256i; 4], stage: &OutputStage) -> __m256i {
-        // SAFETY: the token proves AVX2.
-        unsafe { pack(sums, stage) }
     }
 }
 

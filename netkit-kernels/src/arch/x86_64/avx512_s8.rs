@@ -5,7 +5,7 @@ use crate::arch::rows_s8::FoldS8;
 use crate::generic::dense_s8::DenseS8;
 use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::isa::{Avx512, Avx512Vnni};
-use crate::simd_s8::{KernelOn, SimdS8};
+use crate::simd_s8::{KernelOn, LEAST_MODERATE_SHIFT, MODERATE_SHIFTS, SimdS8};
 use core::arch::asm;
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
@@ -50,6 +50,17 @@ fn scales(pairs: [__m512i; 2]) -> Scales {
             halves(_mm512_srli_epi64::<32>(right)),
         ],
     }
+}
+
+/// Whether the shifts, the second of each pair, are [`moderate`](crate::simd_s8::moderate).
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn are_moderate(pairs: [__m512i; 2]) -> bool {
+    let least = _mm512_set1_epi32(LEAST_MODERATE_SHIFT);
+    let most = _mm512_set1_epi32(MODERATE_SHIFTS as i32);
+    let past = pairs
+        .map(|pairs| _mm512_mask_cmpgt_epu32_mask(0xaaaa, _mm512_sub_epi32(pairs, least), most));
+    past == [0; 2]
 }
 
 /// The 64-bit products of the even lanes.
@@ -432,6 +443,17 @@ macro_rules! avx512_s8 {
             }
 
             #[inline(always)]
+            fn are_moderate(self, multipliers: &[Multiplier; PANEL]) -> bool {
+                let from = multipliers.as_ptr().cast::<i32>();
+                // SAFETY: the token proves AVX-512; the first half of the 16 pairs.
+                let first = unsafe { _mm512_loadu_epi32(from) };
+                // SAFETY: the second half.
+                let second = unsafe { _mm512_loadu_epi32(from.wrapping_add(16)) };
+                // SAFETY: the token proves AVX-512.
+                unsafe { are_moderate([first, second]) }
+            }
+
+            #[inline(always)]
             fn rescale<const MODERATE: bool>(self, sums: __m512i, scales: &Scales) -> __m512i {
                 if MODERATE {
                     // SAFETY: the token proves AVX-512.
@@ -579,7 +601,7 @@ impl BlocksS8 for Avx512Vnni {
         self,
         rows: [*const i8; 4],
         steps: [usize; 4],
-        to: [*mut u8; 4],
+        to: *mut u8,
     ) {
         let rows = [
             // SAFETY: the token proves AVX-512; the caller vouches for every piece.
@@ -592,16 +614,10 @@ impl BlocksS8 for Avx512Vnni {
             unsafe { load_pieces::<PIECES>(rows[3], steps[3]) },
         ];
         // SAFETY: the token proves AVX-512.
-        let vectors = unsafe { unpack(rows) };
-        for (vector, to) in vectors.into_iter().zip(to) {
-            // SAFETY: the caller vouches for 64 writable bytes.
-            unsafe { _mm512_storeu_si512(to.cast(), vector) };
+        let vectors = unsafe { interleave(rows) };
+        for (i, vector) in vectors.into_iter().enumerate() {
+            // SAFETY: the caller vouches for 256 writable bytes.
+            unsafe { _mm512_storeu_si512(to.wrapping_add(64 * i).cast(), vector) };
         }
-    }
-
-    #[inline(always)]
-    fn pack(self, sums: [__m512i; 4], stage: &OutputStage) -> __m512i {
-        // SAFETY: the token proves AVX-512.
-        unsafe { pack(sums, stage) }
     }
 }
