@@ -246,45 +246,33 @@ const STRONGEST_FIRST: &[Isa] = if cfg!(netkit_isa = "scalar") {
     &[]
 };
 
-/// The machine is asked once; the answer is an index into [`Isa::ALL`].
+/// The machine is asked once.
 #[cfg(all(feature = "std", not(netkit_isa = "scalar")))]
 mod cached {
     use super::{Isa, Kernels};
-    use core::sync::atomic::{AtomicU8, Ordering};
+    use std::sync::OnceLock;
 
-    /// Position in [`Isa::ALL`] plus one; 0 until the first call.
-    static CHOSEN: AtomicU8 = AtomicU8::new(0);
+    /// The handle itself: to prove a token anew takes a test for every feature, longer than a small layer.
+    static CHOSEN: OnceLock<Kernels> = OnceLock::new();
 
     #[inline]
     pub(super) fn native() -> Kernels {
-        // Relaxed: the value is all there is, and every thread that computes it finds the same.
-        let chosen = CHOSEN.load(Ordering::Relaxed);
-        #[cfg(feature = "cmsis-nn")]
-        if chosen & BEHIND_CMSIS_NN != 0 {
-            return Kernels::strongest().with_cmsis_nn();
+        match CHOSEN.get() {
+            Some(&kernels) => kernels,
+            None => choose(),
         }
-        let isa = Isa::ALL.get(usize::from(chosen).wrapping_sub(1));
-        // `for_isa` tests bits that std caches: the token is made anew, not conjured.
-        isa.and_then(|&isa| Kernels::for_isa(isa)).unwrap_or_else(choose)
     }
-
-    /// Said instead of a position.
-    #[cfg(feature = "cmsis-nn")]
-    const BEHIND_CMSIS_NN: u8 = 0x80;
 
     #[cold]
     fn choose() -> Kernels {
-        let pinned = std::env::var("NETKIT_ISA").ok();
-        let pinned = pinned.as_deref().and_then(Isa::from_name).and_then(Kernels::for_isa);
-        #[cfg(feature = "cmsis-nn")]
-        if pinned.is_none() {
-            CHOSEN.store(BEHIND_CMSIS_NN, Ordering::Relaxed);
-            return Kernels::strongest().with_cmsis_nn();
-        }
-        let kernels = pinned.unwrap_or_else(Kernels::strongest);
-        let index = Isa::ALL.iter().position(|&isa| isa == kernels.isa()).unwrap_or(0);
-        CHOSEN.store(index as u8 + 1, Ordering::Relaxed);
-        kernels
+        *CHOSEN.get_or_init(|| {
+            let pinned = std::env::var("NETKIT_ISA").ok();
+            let pinned = pinned.as_deref().and_then(Isa::from_name).and_then(Kernels::for_isa);
+            #[cfg(feature = "cmsis-nn")]
+            return pinned.unwrap_or_else(|| Kernels::strongest().with_cmsis_nn());
+            #[cfg(not(feature = "cmsis-nn"))]
+            pinned.unwrap_or_else(Kernels::strongest)
+        })
     }
 
     #[cfg(test)]
