@@ -82,6 +82,16 @@ impl Kernels {
         self.cmsis_nn.is_some()
     }
 
+    /// Whether these kernels stand behind a library that may take a layer.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[inline]
+    pub(crate) const fn has_library(self) -> bool {
+        #[cfg(feature = "cmsis-nn")]
+        return self.has_cmsis_nn();
+        #[cfg(not(feature = "cmsis-nn"))]
+        false
+    }
+
     /// Offers a layer to the library, if these kernels stand behind one. Returns it where it was not taken.
     #[cfg(feature = "cmsis-nn")]
     #[inline]

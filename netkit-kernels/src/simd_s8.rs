@@ -87,6 +87,9 @@ pub(crate) trait SimdS8: Transpose {
     /// Whether [`rescale_positive`](Self::rescale_positive) is shorter than [`rescale`](Self::rescale).
     const RESCALES_POSITIVE: bool = false;
 
+    /// Whether vectors tell what [is moderate](Self::are_moderate).
+    const TELLS_MODERATE: bool = false;
+
     /// Whether weights in file order are read where they lie instead of being packed.
     const READS_FILE_ORDER: bool = false;
 
@@ -116,6 +119,39 @@ pub(crate) trait SimdS8: Transpose {
 
     /// `a + b`, wrapping.
     fn add(self, a: Self::Sums, b: Self::Sums) -> Self::Sums;
+
+    /// The first `LANES` values, zeros where there are fewer.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[inline(always)]
+    fn load_sums_of(self, from: &[i32]) -> Self::Sums {
+        let mut few = [0; PANEL];
+        let from = if from.len() < Self::LANES {
+            for (to, &from) in few.iter_mut().zip(from) {
+                *to = from;
+            }
+            &few
+        } else {
+            from
+        };
+        // SAFETY: the slice has LANES values.
+        unsafe { self.load_sums(from.as_ptr()) }
+    }
+
+    /// `a · b`, wrapping.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[inline(always)]
+    fn multiply(self, a: Self::Sums, b: Self::Sums) -> Self::Sums {
+        let (mut products, mut factors) = ([0i32; PANEL], [0; PANEL]);
+        // SAFETY: the array has room for LANES sums.
+        unsafe { self.store_sums(products.as_mut_ptr(), a) };
+        // SAFETY: as above.
+        unsafe { self.store_sums(factors.as_mut_ptr(), b) };
+        for (product, factor) in products.iter_mut().zip(factors).take(Self::LANES) {
+            *product = product.wrapping_mul(factor);
+        }
+        // SAFETY: the array has LANES sums.
+        unsafe { self.load_sums(products.as_ptr()) }
+    }
 
     /// The larger of each pair.
     #[cfg_attr(netkit_micro, allow(dead_code, reason = "for what microcontrollers do in bands"))]
@@ -192,10 +228,25 @@ pub(crate) trait SimdS8: Transpose {
     /// Prepares the first `LANES` multipliers.
     fn scales(self, multipliers: &[Multiplier; PANEL]) -> Self::Scales;
 
-    /// Whether all are [`moderate`].
+    /// Prepares the first `LANES` multipliers, or as many as there are.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
-    fn are_moderate(self, multipliers: &[Multiplier; PANEL]) -> bool {
-        multipliers.iter().all(|&multiplier| moderate(multiplier))
+    fn scales_of(self, multipliers: &[Multiplier]) -> Self::Scales {
+        let mut few = [Multiplier { multiplier: 0, shift: -1 }; PANEL];
+        let multipliers = multipliers.first_chunk().unwrap_or_else(|| {
+            for (to, &from) in few.iter_mut().zip(multipliers) {
+                *to = from;
+            }
+            &few
+        });
+        self.scales(multipliers)
+    }
+
+    /// Whether these multipliers are [`moderate`] and the sums nearer to zero than `room`. `false` unless the set
+    /// [tells it](Self::TELLS_MODERATE).
+    #[inline(always)]
+    fn are_moderate(self, _sums: Self::Sums, _scales: &Self::Scales, _room: i32) -> bool {
+        false
     }
 
     /// [`Multiplier::apply`] in each lane. `MODERATE` promises that every multiplier and sum is
@@ -293,14 +344,8 @@ pub(crate) unsafe fn dot_group<S: SimdS8, const P: usize, const V: usize>(
 /// there is no left shift.
 #[inline(always)]
 pub(crate) const fn moderate(multiplier: Multiplier) -> bool {
-    multiplier.shift.wrapping_sub(LEAST_MODERATE_SHIFT) as u32 <= MODERATE_SHIFTS
+    multiplier.shift < 0 && multiplier.shift >= -29
 }
-
-/// The smallest shift of a [`moderate`] multiplier.
-pub(crate) const LEAST_MODERATE_SHIFT: i32 = -29;
-
-/// The largest, −1, less the smallest.
-pub(crate) const MODERATE_SHIFTS: u32 = 28;
 
 /// Below this are sums that are [`moderate`].
 pub(crate) const MODERATE_SUM: u32 = 1 << 29;

@@ -41,6 +41,7 @@ pub(crate) struct Conv2dPlanS8 {
     pub(crate) block_len: usize,
 }
 
+#[inline]
 const fn round_up(bytes: usize) -> usize {
     bytes.saturating_add(63) / 64 * 64
 }
@@ -80,6 +81,7 @@ impl Conv2dPlanS8 {
 }
 
 /// Bytes of panels packed at once.
+#[inline]
 const fn panels_len(runs: &Runs, channels: usize) -> usize {
     let panels = channels.div_ceil(PANEL);
     let panels = if panels < PANELS_AT_ONCE { panels } else { PANELS_AT_ONCE };
@@ -133,11 +135,13 @@ pub(crate) const fn max_pooled_plan_s8(
 }
 
 /// Inputs of a dense layer as the tiles read them.
+#[inline]
 pub(crate) const fn dense_block_len(dense: &Dense) -> usize {
     round_up(dense.rows.saturating_mul(dense.in_features).saturating_add(SLACK))
 }
 
 /// Scratch of [`dense_s8`](crate::Kernels::dense_s8).
+#[inline]
 #[must_use]
 pub const fn dense_s8(dense: &Dense, form: FilterForm) -> usize {
     let panels = match form {

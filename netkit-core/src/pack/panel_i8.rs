@@ -43,12 +43,14 @@ impl Runs {
     }
 
     /// A row of features.
+    #[inline]
     #[must_use]
     pub const fn of_dense(dense: &Dense) -> Self {
         Self { count: 1, len: dense.in_features }
     }
 
     /// Groups of one run.
+    #[inline]
     #[must_use]
     pub const fn groups(&self) -> usize {
         self.len.div_ceil(GROUP)
@@ -61,6 +63,7 @@ impl Runs {
     }
 
     /// Bytes of a panel with its sums, saturating.
+    #[inline]
     #[must_use]
     pub const fn panel_len(&self) -> usize {
         self.count.saturating_mul(self.groups()).saturating_add(1).saturating_mul(GROUP_BYTES)
@@ -113,6 +116,7 @@ pub const fn packed_conv2d_s8_len(conv: &Conv2d) -> usize {
 }
 
 /// Bytes of a packed dense filter, saturating.
+#[inline]
 #[must_use]
 pub const fn packed_dense_s8_len(dense: &Dense) -> usize {
     Runs::of_dense(dense).panel_len().saturating_mul(dense.out_features.div_ceil(PANEL))

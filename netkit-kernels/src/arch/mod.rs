@@ -32,6 +32,8 @@ pub(crate) mod riscv32;
 pub(crate) mod rows_s8;
 mod scalar;
 mod scalar_s8;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) mod short_row_s8;
 pub(crate) mod short_s8;
 pub(crate) mod store_s8;
 pub(crate) mod tile_f32;

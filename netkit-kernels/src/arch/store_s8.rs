@@ -54,13 +54,20 @@ impl<S: SimdS8, const V: usize> Channels<S, V> {
         // Products of an unsigned and a signed byte.
         let products = taps.saturating_mul(255 * 128);
         let room = (MODERATE_SUM as usize).saturating_sub(products) as u32;
-        let (panels, rest) = multipliers.as_chunks();
-        let moderate = panels.iter().all(|panel| simd.are_moderate(panel))
-            && rest.iter().all(|&multiplier| moderate(multiplier));
-        // A maximum: what asks of each sum is compiled to vectors, but for its answers.
-        let start = start.get(..V * S::LANES).unwrap_or(start);
-        let largest = start.iter().fold(0, |largest: u32, start| largest.max(start.unsigned_abs()));
-        let moderate = moderate && largest < room;
+        let moderate = if S::TELLS_MODERATE && start.len() >= V * S::LANES {
+            let mut all = true;
+            unrolled!(v < V <= 4 {
+                // SAFETY: `start` has V · LANES values.
+                let sums = unsafe { simd.load_sums(start.as_ptr().wrapping_add(v * S::LANES)) };
+                all &= simd.are_moderate(sums, &scales[v], room as i32);
+            });
+            all
+        } else {
+            // Without a way out of the middle, so that vectors do it.
+            let moderate = multipliers.iter().fold(true, |all, &m| all & moderate(m));
+            let start = start.get(..V * S::LANES).unwrap_or(start);
+            start.iter().fold(moderate, |all, start| all & (start.unsigned_abs() < room))
+        };
         let clamped = S::RESCALES_POSITIVE && i32::from(stage.low) >= stage.zero_point;
         Self {
             scales,

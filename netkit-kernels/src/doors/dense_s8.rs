@@ -1,6 +1,8 @@
 //! `dense_s8`.
 
 use super::check::{has, require};
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+use crate::arch::short_row_s8::{MOST_INPUTS, ShortRow};
 use crate::dispatch::Kernels;
 use crate::filter::FilterForm;
 use crate::filter_s8::FilterS8;
@@ -50,6 +52,8 @@ impl Kernels {
     ///
     /// Only CMSIS-NN for processors with vectors wants them, see [`ROW_SUMS`](crate::ROW_SUMS), and does not compute
     /// the layer without. If they are other numbers, so may the output be.
+    // What a compiled model gives is constant, and so are the checks of it, which in a small layer take as long as the sums.
+    #[cfg_attr(target_arch = "x86_64", inline)]
     #[allow(clippy::too_many_arguments, reason = "what a dense layer reads and writes")]
     pub fn dense_s8_with_row_sums(
         self,
@@ -87,6 +91,21 @@ impl Kernels {
         let scratch = scratch.get_mut(..workspace::dense_s8(dense, form));
         require!(scratch.is_some(), "dense_s8: scratch too short");
         let Some(scratch) = scratch else { return };
+        // CMSIS-NN is asked first where it is linked.
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        if let (false, 1, ..=MOST_INPUTS, FilterS8::Packed(panels)) =
+            (self.has_library(), dense.rows, dense.in_features, filter)
+        {
+            return self.short_row_s8(ShortRow {
+                input,
+                panels,
+                bias,
+                multipliers,
+                output,
+                input_zero_point,
+                stage,
+            });
+        }
         let dense = *dense;
         let call = DenseS8 {
             dense,
@@ -101,6 +120,20 @@ impl Kernels {
         };
         #[cfg(feature = "cmsis-nn")]
         let Some((call, _)) = self.offer((call, row_sums)) else { return };
-        self.run_s8(call);
+        self.checked_dense_s8(call);
+    }
+
+    /// A dense layer that is checked. Apart from the checks where these are compiled into callers.
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+    fn checked_dense_s8(self, layer: DenseS8<'_>) {
+        self.run_s8(layer);
+    }
+
+    /// The same of few inputs.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[inline(never)]
+    fn short_row_s8(self, layer: ShortRow<'_>) {
+        self.run_s8(layer);
     }
 }

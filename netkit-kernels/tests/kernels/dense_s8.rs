@@ -75,6 +75,21 @@ fn every_tail_equals_the_reference() {
     });
 }
 
+/// What is computed without scratch, and the first that is not, with outputs around each width of a vector.
+#[test]
+fn every_short_row_equals_the_reference() {
+    on_each_isa(|kernels| {
+        for in_features in 1..67 {
+            for out_features in [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 49] {
+                let dense = Dense { rows: 1, in_features, out_features };
+                for seed in 0..4 {
+                    check(kernels, dense, seed as usize, seed + 4 * in_features as u64);
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn every_number_of_rows_equals_the_reference() {
     on_each_isa(|kernels| {

@@ -6,7 +6,7 @@ use crate::arch::tile_s8::TileS8;
 use crate::generic::dense_s8::DenseS8;
 use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::isa::{Avx2, AvxVnni};
-use crate::simd_s8::{KernelOn, LEAST_MODERATE_SHIFT, MODERATE_SHIFTS, SimdS8};
+use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::asm;
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
@@ -50,16 +50,45 @@ fn scales(pairs: [__m256i; 2]) -> Scales {
     }
 }
 
-/// Whether the shifts, the second of each pair, are [`moderate`](crate::simd_s8::moderate).
+/// The first eight values, zeros where there are fewer.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn are_moderate(pairs: [__m256i; 4]) -> bool {
-    let least = _mm256_set1_epi32(LEAST_MODERATE_SHIFT);
-    let [a, b, c, d] = pairs.map(|pairs| _mm256_sub_epi32(pairs, least));
-    let largest = _mm256_max_epu32(_mm256_max_epu32(a, b), _mm256_max_epu32(c, d));
-    let most = _mm256_set1_epi32(MODERATE_SHIFTS as i32);
-    let past = _mm256_srli_epi64::<32>(_mm256_subs_epu16(largest, most));
-    _mm256_testz_si256(past, past) == 1
+fn load_sums_of(from: &[i32]) -> __m256i {
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let some = _mm256_cmpgt_epi32(_mm256_set1_epi32(from.len().min(8) as i32), lanes);
+    // SAFETY: of the slice no more is read than it has.
+    unsafe { _mm256_maskload_epi32(from.as_ptr(), some) }
+}
+
+/// The first eight multipliers; where there are fewer, zero and a shift to the right, which is moderate.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load_pairs(from: &[Multiplier]) -> [__m256i; 2] {
+    let none = _mm256_set1_epi64x(-1 << 32);
+    let len = _mm256_set1_epi64x(from.len().min(8) as i64);
+    let some = [
+        _mm256_cmpgt_epi64(len, _mm256_setr_epi64x(0, 1, 2, 3)),
+        _mm256_cmpgt_epi64(len, _mm256_setr_epi64x(4, 5, 6, 7)),
+    ];
+    let from: *const i64 = from.as_ptr().cast();
+    // SAFETY: of the slice no more is read than it has, which is pairs.
+    let first = unsafe { _mm256_maskload_epi64(from, some[0]) };
+    // SAFETY: as above.
+    let second = unsafe { _mm256_maskload_epi64(from.wrapping_add(4), some[1]) };
+    [_mm256_blendv_epi8(none, first, some[0]), _mm256_blendv_epi8(none, second, some[1])]
+}
+
+/// Whether every shift is one to the right by 1 to 29, and every sum is nearer to zero than `room`.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn are_moderate(sums: __m256i, scales: &Scales, room: i32) -> bool {
+    let least = _mm256_cmpgt_epi32(scales.right, _mm256_setzero_si256());
+    let most = _mm256_cmpgt_epi32(_mm256_set1_epi32(30), scales.right);
+    let below = _mm256_cmpgt_epi32(_mm256_set1_epi32(room), sums);
+    let above = _mm256_cmpgt_epi32(sums, _mm256_set1_epi32(-room));
+    let shifts = _mm256_and_si256(least, most);
+    let all = _mm256_and_si256(shifts, _mm256_and_si256(below, above));
+    _mm256_movemask_epi8(all) == -1
 }
 
 /// The 64-bit products of the even lanes.
@@ -325,6 +354,7 @@ macro_rules! avx2_s8 {
 
             const LANES: usize = 8;
             const RESCALES_POSITIVE: bool = true;
+            const TELLS_MODERATE: bool = true;
 
             $($own)*
 
@@ -394,14 +424,29 @@ macro_rules! avx2_s8 {
             }
 
             #[inline(always)]
-            fn are_moderate(self, multipliers: &[Multiplier; PANEL]) -> bool {
-                let from: *const __m256i = multipliers.as_ptr().cast();
-                let pairs = [0, 1, 2, 3].map(|four| {
-                    // SAFETY: the token proves AVX2; four of the sixteen pairs.
-                    unsafe { _mm256_loadu_si256(from.wrapping_add(four)) }
-                });
+            fn load_sums_of(self, from: &[i32]) -> __m256i {
                 // SAFETY: the token proves AVX2.
-                unsafe { are_moderate(pairs) }
+                unsafe { load_sums_of(from) }
+            }
+
+            #[inline(always)]
+            fn multiply(self, a: __m256i, b: __m256i) -> __m256i {
+                // SAFETY: the token proves AVX2.
+                unsafe { _mm256_mullo_epi32(a, b) }
+            }
+
+            #[inline(always)]
+            fn scales_of(self, multipliers: &[Multiplier]) -> Scales {
+                // SAFETY: the token proves AVX2.
+                let pairs = unsafe { load_pairs(multipliers) };
+                // SAFETY: the token proves AVX2.
+                unsafe { scales(pairs) }
+            }
+
+            #[inline(always)]
+            fn are_moderate(self, sums: __m256i, scales: &Scales, room: i32) -> bool {
+                // SAFETY: the token proves AVX2.
+                unsafe { are_moderate(sums, scales, room) }
             }
 
             #[inline(always)]

@@ -5,7 +5,7 @@ use crate::arch::rows_s8::FoldS8;
 use crate::generic::dense_s8::DenseS8;
 use crate::generic::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::isa::{Avx512, Avx512Vnni};
-use crate::simd_s8::{KernelOn, LEAST_MODERATE_SHIFT, MODERATE_SHIFTS, SimdS8};
+use crate::simd_s8::{KernelOn, SimdS8};
 use core::arch::asm;
 use core::arch::x86_64::*;
 use netkit_core::pack::PANEL;
@@ -52,15 +52,21 @@ fn scales(pairs: [__m512i; 2]) -> Scales {
     }
 }
 
-/// Whether the shifts, the second of each pair, are [`moderate`](crate::simd_s8::moderate).
+/// Those of 32 lanes that are below `len`.
+#[inline]
+fn first_lanes(len: usize) -> u32 {
+    if len < 32 { (1 << len) - 1 } else { u32::MAX }
+}
+
+/// Whether every shift is one to the right by 1 to 29, and every sum is nearer to zero than `room`.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn are_moderate(pairs: [__m512i; 2]) -> bool {
-    let least = _mm512_set1_epi32(LEAST_MODERATE_SHIFT);
-    let most = _mm512_set1_epi32(MODERATE_SHIFTS as i32);
-    let past = pairs
-        .map(|pairs| _mm512_mask_cmpgt_epu32_mask(0xaaaa, _mm512_sub_epi32(pairs, least), most));
-    past == [0; 2]
+fn are_moderate(sums: __m512i, scales: &Scales, room: i32) -> bool {
+    let right = _mm512_sub_epi32(scales.right, _mm512_set1_epi32(1));
+    let shifts = _mm512_cmplt_epu32_mask(right, _mm512_set1_epi32(29));
+    // The smallest number is its own absolute value, and unsigned the largest.
+    let near = _mm512_set1_epi32(room);
+    _mm512_mask_cmplt_epu32_mask(shifts, _mm512_abs_epi32(sums), near) == u16::MAX
 }
 
 /// The 64-bit products of the even lanes.
@@ -334,6 +340,7 @@ macro_rules! avx512_s8 {
             const REGISTER_GROUPS: usize = if size_of::<$operand>() == 64 { 4 } else { 0 };
             const DEPTHWISE_PIXELS: usize = 8;
             const RESCALES_POSITIVE: bool = true;
+            const TELLS_MODERATE: bool = true;
 
             #[inline(always)]
             fn call<K: KernelOn<Self>>(self, kernel: K) -> K::Output {
@@ -443,14 +450,37 @@ macro_rules! avx512_s8 {
             }
 
             #[inline(always)]
-            fn are_moderate(self, multipliers: &[Multiplier; PANEL]) -> bool {
-                let from = multipliers.as_ptr().cast::<i32>();
-                // SAFETY: the token proves AVX-512; the first half of the 16 pairs.
-                let first = unsafe { _mm512_loadu_epi32(from) };
-                // SAFETY: the second half.
-                let second = unsafe { _mm512_loadu_epi32(from.wrapping_add(16)) };
+            fn load_sums_of(self, from: &[i32]) -> __m512i {
+                // SAFETY: the token proves AVX-512; of the slice no more is read than it has.
+                unsafe { _mm512_maskz_loadu_epi32(first_lanes(from.len()) as u16, from.as_ptr()) }
+            }
+
+            #[inline(always)]
+            fn multiply(self, a: __m512i, b: __m512i) -> __m512i {
                 // SAFETY: the token proves AVX-512.
-                unsafe { are_moderate([first, second]) }
+                unsafe { _mm512_mullo_epi32(a, b) }
+            }
+
+            #[inline(always)]
+            fn scales_of(self, multipliers: &[Multiplier]) -> Scales {
+                let mask = first_lanes(2 * multipliers.len().min(PANEL));
+                let from = multipliers.as_ptr().cast::<i32>();
+                // Without a multiplier, zero and a shift to the right, which is moderate.
+                // SAFETY: the token proves AVX-512.
+                let none = unsafe { _mm512_set1_epi64(-1 << 32) };
+                // SAFETY: the token proves AVX-512; no more pairs are read than there are.
+                let first = unsafe { _mm512_mask_loadu_epi32(none, mask as u16, from) };
+                let (mask, from) = ((mask >> 16) as u16, from.wrapping_add(16));
+                // SAFETY: as above.
+                let second = unsafe { _mm512_mask_loadu_epi32(none, mask, from) };
+                // SAFETY: the token proves AVX-512.
+                unsafe { scales([first, second]) }
+            }
+
+            #[inline(always)]
+            fn are_moderate(self, sums: __m512i, scales: &Scales, room: i32) -> bool {
+                // SAFETY: the token proves AVX-512.
+                unsafe { are_moderate(sums, scales, room) }
             }
 
             #[inline(always)]
