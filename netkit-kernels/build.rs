@@ -4,7 +4,8 @@
 //! target's name, and for ARMv8-M Mainline, where extensions are optional, from the features `dsp` and `mve` of this crate.
 //! Code for an extension is only made where the compiler has been told of it too, so the flags must say the same.
 //!
-//! And one name for what several conditions of `cfg` say together: that there are kernels which read packed filters.
+//! And names for what several conditions of `cfg` say together: that there are kernels which read packed filters, and that there
+//! are portable ones.
 
 #[path = "build/cmsis_nn.rs"]
 #[allow(dead_code, reason = "the tests of `kernels` do not link it")]
@@ -22,6 +23,7 @@ const WITH_DSP: &[&str] = &["cortex-m33", "cortex-m35p", "star-mc1"];
 #[allow(dead_code, reason = "the tests of `kernels` do not print it")]
 const ALL: &[&str] = &[
     "packs",
+    "portable",
     "micro",
     "mve",
     "dsp",
@@ -106,6 +108,12 @@ pub(crate) fn packs(arch: &str, features: &str, pinned: &str) -> bool {
     features.split(',').any(|feature| feature == baseline) && pinned != "scalar"
 }
 
+/// Whether the build has the portable kernels: where they may be chosen, and where they are asked for. On x86-64 every machine has
+/// better ones, and a program holds the kernels of all sets that it may meet.
+pub(crate) fn portable(arch: &str, packs: bool, asked_for: bool) -> bool {
+    arch != "x86_64" || !packs || asked_for
+}
+
 #[allow(dead_code, reason = "the tests of `kernels` do not run it")]
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -118,8 +126,12 @@ fn main() {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let set = |cfg: &str| println!("cargo:rustc-cfg=netkit_{cfg}");
     let cfg = |name: &str| env::var(format!("CARGO_CFG_{name}")).unwrap_or_default();
-    if packs(&cfg("TARGET_ARCH"), &cfg("TARGET_FEATURE"), &cfg("NETKIT_ISA")) {
+    let packs = packs(&cfg("TARGET_ARCH"), &cfg("TARGET_FEATURE"), &cfg("NETKIT_ISA"));
+    if packs {
         set("packs");
+    }
+    if portable(&cfg("TARGET_ARCH"), packs, has("PORTABLE")) {
+        set("portable");
     }
     match kernels(&target, has("DSP"), has("MVE"), &flags) {
         Ok(kernels) => kernels.into_iter().for_each(set),

@@ -49,6 +49,7 @@
 //! | `alloc` | yes | `new_boxed`, heap-backed arenas, `Network::arena_bytes` |
 //! | `mmap` | no | `runtime::Network::open`: model files mapped into memory |
 //! | `parallel` | no | large convolutions, and large dense layers of a batch, on the threads of rayon's pool, the same bits; each thread of the pool allocates scratch once |
+//! | `portable` | no | on x86-64: the kernels without vector instructions of our own (`NETKIT_ISA=scalar`), which other targets have anyway and no machine needs |
 //! | `defmt` | no | `defmt::Format` for errors |
 //! | `dsp` | no | on ARMv8-M Mainline: kernels for the DSP extension (Cortex-M33, M35P) |
 //! | `mve` | no | on ARMv8.1-M Mainline: kernels for Helium's vectors (Cortex-M52, M55, M85) |

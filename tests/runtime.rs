@@ -6,7 +6,13 @@ use netkit::arena::Bump;
 use netkit::runtime::Network;
 use netkit_core::diag::FirstError;
 use netkit_core::format::{CaseInput, NkFile};
-use netkit_kernels::Kernels;
+use netkit_kernels::{Isa, Kernels};
+
+/// On x86-64 only a feature brings the portable kernels: the tests of this package ask for it.
+#[test]
+fn portable_kernels_are_tested_too() {
+    assert!(Kernels::for_isa(Isa::Scalar).is_some());
+}
 
 #[test]
 fn models_pass_their_cases_on_every_instruction_set() {

@@ -2,13 +2,15 @@
 
 #[cfg(feature = "cmsis-nn")]
 use crate::cmsis_nn::CmsisNn;
+use crate::isa::Isa;
+#[cfg(netkit_portable)]
+use crate::isa::Scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 use crate::isa::Simd128;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use crate::isa::{Avx2, Avx512, Avx512Vnni, AvxVnni, Sse2};
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use crate::isa::{Dotprod, Neon};
-use crate::isa::{Isa, Scalar};
 use crate::simd::Kernel;
 use crate::simd_s8::KernelS8;
 
@@ -26,6 +28,7 @@ pub struct Kernels {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
+    #[cfg(netkit_portable)]
     Scalar(Scalar),
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Sse2(Sse2),
@@ -49,7 +52,7 @@ impl Kernels {
     /// The best kernels of this machine.
     ///
     /// With `std` the machine is asked once. The environment variable `NETKIT_ISA` (a name of
-    /// [`Isa::name`]) pins the choice where the machine has that set and is ignored where it has not.
+    /// [`Isa::name`]) pins the choice to what [`for_isa`](Self::for_isa) finds and is ignored where that is nothing.
     /// Without `std` the choice is what the program is compiled for (`-C target-feature`,
     /// `-C target-cpu`). The cfg `netkit_isa="scalar"` (`RUSTFLAGS='--cfg netkit_isa="scalar"'`) pins
     /// at compile time and is stronger than both.
@@ -111,11 +114,13 @@ impl Kernels {
         }
     }
 
-    /// The kernels of one instruction set; `None` where this machine, or this build, lacks it.
+    /// The kernels of one instruction set; `None` where this machine, or this build, lacks it: on x86-64, whose baseline is
+    /// SSE2, [`Isa::Scalar`] is there with the feature `portable`.
     #[inline]
     #[must_use]
     pub fn for_isa(isa: Isa) -> Option<Self> {
         let choice = match isa {
+            #[cfg(netkit_portable)]
             Isa::Scalar => Some(Choice::Scalar(Scalar)),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Sse2 => Sse2::detect().map(Choice::Sse2),
@@ -153,6 +158,7 @@ impl Kernels {
     #[must_use]
     pub const fn isa(self) -> Isa {
         match self.choice {
+            #[cfg(netkit_portable)]
             Choice::Scalar(_) => Isa::Scalar,
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Choice::Sse2(_) => Isa::Sse2,
@@ -181,7 +187,7 @@ impl Kernels {
                 return kernels;
             }
         }
-        Self::of(Choice::Scalar(Scalar))
+        Self::of(WEAKEST)
     }
 
     /// The token, for doors whose kernels differ more between sets than the vector type.
@@ -197,6 +203,7 @@ impl Kernels {
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         use crate::simd::Simd as _;
         match self.choice {
+            #[cfg(netkit_portable)]
             Choice::Scalar(token) => token.call(kernel),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Choice::Sse2(token) => token.call(kernel),
@@ -222,6 +229,7 @@ impl Kernels {
     pub(crate) fn run_s8<K: KernelS8>(self, kernel: K) -> K::Output {
         use crate::simd_s8::SimdS8 as _;
         match self.choice {
+            #[cfg(netkit_portable)]
             Choice::Scalar(token) => token.call(kernel),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Choice::Sse2(token) => token.call(kernel),
@@ -242,6 +250,12 @@ impl Kernels {
         }
     }
 }
+
+/// What every machine has that the program may meet.
+#[cfg(netkit_portable)]
+const WEAKEST: Choice = Choice::Scalar(Scalar);
+#[cfg(not(netkit_portable))]
+const WEAKEST: Choice = Choice::Sse2(Sse2::BASELINE);
 
 /// The instruction sets of this architecture that [`Kernels::strongest`] asks for.
 const STRONGEST_FIRST: &[Isa] = if cfg!(netkit_isa = "scalar") {

@@ -8,7 +8,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Isa {
-    /// No vector instructions of our own: plain Rust, in four lanes where the compiler can use them.
+    /// No vector instructions of our own: plain Rust, in four lanes where the compiler can use them. On x86-64 with the feature
+    /// `portable`.
     Scalar,
     /// x86-64's baseline.
     Sse2,
@@ -118,6 +119,12 @@ mod x86_64 {
         is_x86_feature_detected,
         /// The token of [`Isa::Avx512Vnni`](super::Isa::Avx512Vnni).
         Avx512Vnni: "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni"
+    }
+
+    impl Sse2 {
+        /// The token where nobody need be asked.
+        #[allow(dead_code, reason = "not used where the portable kernels are there")]
+        pub(crate) const BASELINE: Self = Self(());
     }
 
     impl AvxVnni {

@@ -4,7 +4,7 @@
 #[path = "../build.rs"]
 mod build_script;
 
-use build_script::{kernels, packs};
+use build_script::{kernels, packs, portable};
 
 #[test]
 fn the_target_decides() {
@@ -83,4 +83,20 @@ fn weights_are_packed_where_every_processor_has_vectors() {
     // What a stable compiler says of Cortex-M, and what one that shows all features does.
     assert!(!packs("arm", "", ""));
     assert!(!packs("arm", "dsp,mclass,v7", ""));
+}
+
+#[test]
+fn portable_kernels_are_left_out_where_no_machine_needs_them() {
+    for (arch, features, pinned, expected) in [
+        ("x86_64", "fxsr,sse,sse2", "", false),
+        ("x86_64", "fxsr,sse,sse2", "scalar", true),
+        ("x86_64", "", "", true),
+        ("aarch64", "neon", "", true),
+        ("wasm32", "simd128", "", true),
+        ("arm", "", "", true),
+    ] {
+        let packs = packs(arch, features, pinned);
+        assert_eq!(portable(arch, packs, false), expected, "{arch} {features} {pinned}");
+        assert!(portable(arch, packs, true));
+    }
 }

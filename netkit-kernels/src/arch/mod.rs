@@ -30,7 +30,9 @@ mod refused;
 pub(crate) mod riscv32;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod rows_s8;
+#[cfg(netkit_portable)]
 mod scalar;
+#[cfg(netkit_portable)]
 mod scalar_s8;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod short_row_s8;

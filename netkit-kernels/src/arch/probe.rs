@@ -59,6 +59,7 @@ impl Kernel for ReadF32<'_> {
 pub(crate) fn multiply_adds_s8(choice: Choice, rounds: usize) -> u64 {
     let steps = (rounds * CHAINS) as u64;
     match choice {
+        #[cfg(netkit_portable)]
         Choice::Scalar(_) => {
             scalar(rounds);
             steps
@@ -76,6 +77,10 @@ pub(crate) fn multiply_adds_s8(choice: Choice, rounds: usize) -> u64 {
     }
 }
 
+#[allow(
+    dead_code,
+    reason = "not used where every set has a probe of its own and there are no portable kernels"
+)]
 fn scalar(rounds: usize) {
     let factor = black_box(3);
     let mut sums = [black_box(1i32); CHAINS];

@@ -16,6 +16,12 @@ fn required_instruction_sets_are_present() {
     }
 }
 
+/// The tests run the portable kernels, which on x86-64 only a feature brings.
+#[test]
+fn portable_kernels_are_present() {
+    assert!(Kernels::for_isa(Isa::Scalar).is_some());
+}
+
 /// Set in the process that runs on an emulated machine.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 const EMULATED: &str = "NETKIT_EMULATED_ISAS";

@@ -8,6 +8,7 @@ use core::hint::black_box;
 /// Does `rounds` times `CHAINS` steps; returns the multiply-accumulates of one.
 pub(crate) fn probe_s8(choice: Choice, rounds: usize) -> u64 {
     match choice {
+        #[cfg(netkit_portable)]
         Choice::Scalar(_) => 0,
         Choice::Sse2(_) => {
             // SAFETY: the token proves SSE2.

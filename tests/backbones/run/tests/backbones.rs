@@ -10,7 +10,7 @@ use netkit::runtime::Network;
 use netkit_backbones::{ALL, TOLERANCE};
 use netkit_backbones_tests::{ConvNextV2, FOLDER, MobileNetV4, ResNet18, YoloxDetector};
 use netkit_core::format::CaseInput;
-use netkit_kernels::Kernels;
+use netkit_kernels::{Isa, Kernels};
 
 /// A file where the loader wants it: at a multiple of 4.
 fn read(name: &str) -> (Vec<u64>, usize) {
@@ -44,6 +44,8 @@ where
     let native = Kernels::native().isa();
     let mut compiled = Box::<M>::default();
     let mut seen: Vec<Vec<u32>> = Vec::new();
+    // On x86-64 only a feature brings the portable kernels.
+    assert!(Kernels::for_isa(Isa::Scalar).is_some());
     for kernels in Kernels::all() {
         arena.reset();
         let mut loaded = Network::load(bytes, &arena).unwrap().with_kernels(kernels);
