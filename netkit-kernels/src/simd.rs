@@ -14,6 +14,17 @@ pub(crate) trait Kernel {
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
+/// [`Simd::call`] that is a call for certain. Of functions with `target_feature` the compiler (Rust 1.95) forgets that they are
+/// never to be inlined, and inlines kernels of AVX2 and AVX-512 into kernels of the same set; into this function, which has no
+/// features of its own, it cannot.
+///
+/// For what is called seldom: where kernels were inlined before this was known they were measured so.
+#[cfg_attr(target_arch = "x86_64", inline(never))]
+#[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+pub(crate) fn call_apart<S: Simd, K: Kernel>(simd: S, kernel: K) -> K::Output {
+    simd.call(kernel)
+}
+
 /// `1.5 · 2^23`: added to a float of moderate size it leaves the nearest integer in the low bits.
 pub(crate) const ROUND: f32 = 12_582_912.0;
 

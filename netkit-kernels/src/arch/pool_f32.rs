@@ -4,7 +4,7 @@
 //! loads is then shared by all of them. Without vectors one channel follows the other, which is less code.
 
 use crate::generic::window::taps_inside;
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Kernel, Simd, call_apart};
 use core::ops::Range;
 use core::slice;
 use netkit_core::op::Pool2d;
@@ -39,7 +39,7 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
                     // SAFETY: the window is two taps high and wide, and the channels are a vector or more.
                     unsafe { pixel.vectors::<S, 2>(simd) };
                 } else {
-                    simd.call(pixel);
+                    call_apart(simd, pixel);
                 }
             });
         } else {
