@@ -43,9 +43,12 @@ pub(crate) trait Simd: Transpose {
     /// where one and two are as good).
     const TILE_PIXELS: [usize; 3];
 
-    /// Whether few sizes of that tile are compiled, and loops left as they are: for a set that is there so that every
-    /// machine is served, whose code is a part of every program.
+    /// Whether few sizes of that tile are compiled, none of which lists taps, and loops left as they are: for a set that is there
+    /// so that every machine is served, whose code is a part of every program.
     const FEW_TILES: bool = false;
+
+    /// Whether the first lanes of a vector are loaded and stored as fast as all of them.
+    const MASKS: bool = false;
 
     /// Pixels of the largest register tile of the depthwise convolution, with two vectors of channels: at
     /// most 8.

@@ -7,7 +7,8 @@
 
 use super::tile_s8::unrolled;
 use crate::generic::activation::apply_simple;
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Kernel, Simd, call_apart};
+use core::mem::MaybeUninit;
 use core::ops::Range;
 use netkit_core::op::Activation;
 use netkit_core::pack::PANEL;
@@ -120,101 +121,90 @@ const WIDTH: usize = 3 * PANEL;
 impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, '_, P, V, LISTED> {
     type Output = ();
 
+    // There are many of these, and all of them in every program: what is done once, or seldom, is in functions that they share,
+    // on x86-64 even where a call costs a small layer some of its instructions.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         const { assert!(V * S::LANES <= WIDTH) };
+        const { assert!(size_of::<S::Vector>() == S::LANES * size_of::<f32>()) };
         let t = self.0;
-        if !is_sound::<S, V>(t) {
+        let Some(plan) = Plan::of(t, V, S::LANES) else { return };
+        let mut list = [0; LISTED_DEPTH];
+        if LISTED && !list_taps(t, &mut list) {
             return;
         }
-        let mut list = [0; LISTED_DEPTH];
-        if LISTED {
-            if t.depth.len() > LISTED_DEPTH {
-                return;
-            }
-            for (k, offset) in t.depth.clone().zip(&mut list) {
-                let (run, within) = divide(k, t.runs.len);
-                let (row, column) = divide(run, t.runs.columns);
-                *offset = row * t.runs.row_pitch + column * t.runs.column_pitch + within;
-            }
-        }
         let list = list.get(..t.depth.len()).unwrap_or(&list);
-        // Channels of the last vector.
-        let last = t.channels.len().saturating_sub((V - 1) * S::LANES);
-        let mut bias = [0.0f32; WIDTH];
-        if let Start::Bias(from) = t.start {
-            for (to, &from) in bias.iter_mut().zip(from).take(t.channels.len()) {
-                // A bias of −0 becomes 0, as it does where padded taps are skipped instead of added.
-                *to = from + 0.0;
-            }
-        }
-
-        let (row, mut column) = divide(t.range.start, t.pixels.width);
+        let Plan { bias, last, depth, mut walk } = plan;
+        // Whether rows of the tile are loaded and stored where they lie. If not, `aside`.
+        let whole = S::MASKS || last == S::LANES;
         // What the loop reads is copied out of the borrow: stores through pointers might change it for all the compiler
         // knows.
-        let Pixels { width, column_step, row_step } = t.pixels;
+        let Pixels { width, column_step, .. } = t.pixels;
         let (input, channel_pitch) = (t.input.as_ptr(), t.channel_pitch);
-        let mut row_start = row * row_step;
-        let mut offset = row_start + column * column_step;
         let mut first = t.range.start * channel_pitch + t.channels.start;
         let mut left = t.range.end.saturating_sub(t.range.start);
-        let (start, finish) = (t.start, t.finish);
+        let start = t.start;
+        let (residual, activation) = match t.finish {
+            Finish::Store => (None, Activation::None),
+            Finish::Activate(residual, activation) => (residual, activation),
+        };
         let output = t.output.as_mut_ptr();
-        let depth = Depth::of(t);
+        let mut aside = MaybeUninit::<[[S::Vector; V]; P]>::uninit();
+        let aside = aside.as_mut_ptr().cast::<f32>();
         // Tiles before these have asked for their share.
         let next = t.next;
         let mut asked = t.range.start / P * (t.depth.len() / STEPS) * next.at_once;
         while left >= P {
-            let mut pixels = [input.wrapping_add(offset); P];
-            if column + P < width {
-                // All in one row, and the next tile starts there too: no need to look for its end at each.
+            let mut pixels = [input.wrapping_add(walk.offset); P];
+            if const { lists_itself::<S>() } && walk.column + P < width {
                 for (p, pixel) in pixels.iter_mut().enumerate() {
                     *pixel = pixel.wrapping_add(p * column_step);
                 }
-                column += P;
-                offset += P * column_step;
+                walk.column += P;
+                walk.offset += P * column_step;
             } else {
-                for pixel in &mut pixels {
-                    *pixel = input.wrapping_add(offset);
-                    column += 1;
-                    offset += column_step;
-                    if column == width {
-                        column = 0;
-                        row_start += row_step;
-                        offset = row_start;
-                    }
-                }
+                let mut listed = pixels;
+                walk.list(&t.pixels, input, &mut listed);
+                pixels = listed;
             }
+            let to = output.wrapping_add(first);
             let mut sums = match start {
                 // SAFETY: the array is as wide as V vectors (asserted above).
-                Start::Bias(_) => unsafe { load_tile::<S, P, V>(simd, bias.as_ptr(), 0) },
+                Start::Bias(_) => unsafe { load_tile::<S, P, V>(simd, bias.as_ptr(), 0, last) },
                 Start::Output => {
-                    let from = output.cast_const().wrapping_add(first);
-                    // SAFETY: `is_sound` checked that the output reaches to the last pixel's last channel, and that the
-                    // tile's channels end in its last vector.
-                    unsafe { load_channels::<S, P, V>(simd, from, channel_pitch, last) }
+                    let (mut from, mut pitch) = (to.cast_const(), channel_pitch);
+                    if !whole {
+                        let len = (V - 1) * S::LANES + last;
+                        // SAFETY: `Plan::of` checked that the output reaches to the last pixel's last channel; `aside` is a
+                        // tile.
+                        unsafe { copy_rows(from, pitch, len, aside, V * S::LANES, P) };
+                        (from, pitch) = (aside.cast_const(), V * S::LANES);
+                    }
+                    // SAFETY: `aside` is a tile. Or `Plan::of` checked that the output reaches to the last pixel's last
+                    // channel, and that the tile's channels end in its last vector.
+                    unsafe { load_tile::<S, P, V>(simd, from, pitch, last) }
                 }
             };
             if LISTED {
-                // SAFETY: `is_sound`, and the list holds the taps of the tile's runs.
+                // SAFETY: `Plan::of` made the depth, and the list holds the taps of the tile's runs.
                 unsafe { accumulate_listed::<S, P, V>(simd, &depth, &pixels, list, &mut sums) };
             } else {
-                // SAFETY: `is_sound`.
+                // SAFETY: `Plan::of` made the depth.
                 unsafe {
                     accumulate::<S, P, V>(simd, &depth, &pixels, next, &mut asked, &mut sums)
                 };
             }
-            if let Finish::Activate(Some(residual), _) = finish {
+            if whole && let Some(residual) = residual {
                 let from = residual.as_ptr().wrapping_add(first);
-                // SAFETY: `is_sound` checked that the residual is as long as the output.
-                let added = unsafe { load_channels::<S, P, V>(simd, from, channel_pitch, last) };
+                // SAFETY: `Plan::of` checked that the residual is as long as the output.
+                let added = unsafe { load_tile::<S, P, V>(simd, from, channel_pitch, last) };
                 for (sums, added) in sums.iter_mut().zip(added) {
                     for (sum, added) in sums.iter_mut().zip(added) {
                         *sum = simd.add(*sum, added);
                     }
                 }
             }
-            if let Finish::Activate(_, activation) = finish {
+            if whole || residual.is_none() {
                 // One comparison for all sums rather than one for each.
                 match activation {
                     Activation::Relu => map(&mut sums, |x| apply_simple(simd, Activation::Relu, x)),
@@ -227,13 +217,175 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                     _ => {}
                 }
             }
-            let to = output.wrapping_add(first);
-            // SAFETY: as where the output is loaded.
-            unsafe { store_channels::<S, P, V>(simd, to, channel_pitch, last, &sums) };
+            if whole {
+                // SAFETY: as where the output is loaded.
+                unsafe { store_tile::<S, P, V>(simd, to, channel_pitch, last, &sums) };
+            } else {
+                // SAFETY: `aside` is a tile.
+                unsafe { store_tile::<S, P, V>(simd, aside, V * S::LANES, last, &sums) };
+                let rest = FromAside {
+                    aside,
+                    pixels: P,
+                    vectors: V,
+                    last,
+                    residual: residual.map(|residual| residual.as_ptr().wrapping_add(first)),
+                    activation,
+                    to,
+                    pitch: channel_pitch,
+                };
+                call_apart(simd, rest);
+            }
             first += P * channel_pitch;
             left -= P;
         }
         t.range.start = t.range.end.saturating_sub(left);
+    }
+}
+
+/// Whether a tile whose pixels are in one row lists them without a call. With sixteen lanes products outlast the call; with eight it
+/// cost networks of small layers 4 % of their time.
+const fn lists_itself<S: Simd>() -> bool {
+    cfg!(target_arch = "x86_64") && S::LANES < PANEL && !S::FEW_TILES
+}
+
+/// What every tile begins with: made of tiles that are sound, and so the proof that they are.
+struct Plan {
+    bias: [f32; WIDTH],
+    /// Channels of the last vector.
+    last: usize,
+    depth: Depth,
+    walk: Walk,
+}
+
+impl Plan {
+    /// The plan of tiles of `vectors` vectors; `None` if a load or a store would be outside of a slice.
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+    fn of(t: &Tiles<'_>, vectors: usize, lanes: usize) -> Option<Self> {
+        let width = vectors * lanes;
+        if !is_sound(t, width, lanes) {
+            return None;
+        }
+        let mut bias = [0.0f32; WIDTH];
+        if let Start::Bias(from) = t.start {
+            for (to, &from) in bias.iter_mut().zip(from).take(t.channels.len()) {
+                // A bias of −0 becomes 0, as it does where padded taps are skipped instead of added.
+                *to = from + 0.0;
+            }
+        }
+        let last = t.channels.len().saturating_sub(width.saturating_sub(lanes));
+        let (row, column) = divide(t.range.start, t.pixels.width);
+        let row_start = row * t.pixels.row_step;
+        let offset = row_start + column * t.pixels.column_step;
+        Some(Self { bias, last, depth: Depth::of(t), walk: Walk { column, row_start, offset } })
+    }
+}
+
+/// The pixel that a tile begins with: its column, and where in the input its row and it begin.
+struct Walk {
+    column: usize,
+    row_start: usize,
+    offset: usize,
+}
+
+impl Walk {
+    /// Where this pixel and the next ones begin. Goes on to the one behind them.
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+    fn list(&mut self, pixels: &Pixels, input: *const f32, to: &mut [*const f32]) {
+        if self.column + to.len() < pixels.width {
+            // All in one row, and the next tile starts there too: no need to look for its end at each.
+            self.column += to.len();
+            for pixel in to {
+                *pixel = input.wrapping_add(self.offset);
+                self.offset += pixels.column_step;
+            }
+            return;
+        }
+        for pixel in to {
+            *pixel = input.wrapping_add(self.offset);
+            self.column += 1;
+            self.offset += pixels.column_step;
+            if self.column == pixels.width {
+                self.column = 0;
+                self.row_start += pixels.row_step;
+                self.offset = self.row_start;
+            }
+        }
+    }
+}
+
+/// Lists the taps of a depth, if there is room for it.
+#[cfg_attr(target_arch = "x86_64", inline(never))]
+#[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+fn list_taps(t: &Tiles<'_>, list: &mut [usize; LISTED_DEPTH]) -> bool {
+    for (k, offset) in t.depth.clone().zip(list) {
+        let (run, within) = divide(k, t.runs.len);
+        let (row, column) = divide(run, t.runs.columns);
+        *offset = row * t.runs.row_pitch + column * t.runs.column_pitch + within;
+    }
+    t.depth.len() <= LISTED_DEPTH
+}
+
+/// A tile that does not go to the output as it is, made by [`TilesOf`] alone: `aside` are the vectors of its pixels, the last of
+/// each pixel `last` lanes, and the output has so many channels at `to` and each `pitch` floats behind it, the residual too.
+struct FromAside {
+    aside: *const f32,
+    pixels: usize,
+    vectors: usize,
+    last: usize,
+    residual: Option<*const f32>,
+    /// Applied already where there is no residual.
+    activation: Activation,
+    to: *mut f32,
+    pitch: usize,
+}
+
+impl Kernel for FromAside {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for pixel in 0..self.pixels {
+            for v in 0..self.vectors {
+                let lanes = if v + 1 < self.vectors { S::LANES } else { self.last };
+                let from = self.aside.wrapping_add((pixel * self.vectors + v) * S::LANES);
+                let at = pixel * self.pitch + v * S::LANES;
+                // SAFETY: the tile has these vectors, and of the last so many lanes.
+                let mut x = unsafe { simd.load_part(from, lanes) };
+                if let Some(residual) = self.residual {
+                    // SAFETY: so many lanes are the residual's.
+                    x = simd.add(x, unsafe { simd.load_part(residual.wrapping_add(at), lanes) });
+                    x = apply_simple(simd, self.activation, x);
+                }
+                // SAFETY: so many lanes are the output's.
+                unsafe { simd.store_part(self.to.wrapping_add(at), lanes, x) };
+            }
+        }
+    }
+}
+
+/// Copies `rows` rows of `len` floats to rows of `width`, and zeros behind them.
+///
+/// # Safety
+/// Rows of `len` floats, `pitch` floats apart, can be read at `from`; rows of `width` can be written at `to`.
+#[inline(never)]
+unsafe fn copy_rows(
+    from: *const f32,
+    pitch: usize,
+    len: usize,
+    to: *mut f32,
+    width: usize,
+    rows: usize,
+) {
+    for row in 0..rows {
+        for i in 0..width {
+            let from = from.wrapping_add(row * pitch + i);
+            // SAFETY: the caller vouches for `len` floats of each row.
+            let x = if i < len { unsafe { *from } } else { 0.0 };
+            // SAFETY: the caller vouches for `width` floats of each row.
+            unsafe { *to.wrapping_add(row * width + i) = x };
+        }
     }
 }
 
@@ -261,8 +413,7 @@ impl Depth {
 
 /// All that the unchecked loads and stores below rely on.
 #[inline(always)]
-fn is_sound<S: Simd, const V: usize>(t: &Tiles<'_>) -> bool {
-    let width = V * S::LANES;
+fn is_sound(t: &Tiles<'_>, width: usize, lanes: usize) -> bool {
     let check = || {
         // Weights: of each panel all rows, of the last row as far as the tile is wide.
         let rows = t.depth.len().checked_sub(1)?.checked_mul(PANEL)?;
@@ -282,7 +433,7 @@ fn is_sound<S: Simd, const V: usize>(t: &Tiles<'_>) -> bool {
         let holds = t.depth.end <= t.runs.depth()?
             && t.channels.start <= t.channels.end
             && t.channels.len() <= width
-            && t.channels.len() > width - S::LANES
+            && t.channels.len() > width.saturating_sub(lanes)
             && weights <= t.panels.len()
             && input <= t.input.len()
             && output <= t.output.len()
@@ -301,97 +452,55 @@ fn divide(dividend: usize, divisor: usize) -> (usize, usize) {
     }
 }
 
+/// Loads of the last vector of each row `last` lanes, if that is as fast as all.
+///
 /// # Safety
-/// `P` rows of `V` vectors, `pitch` floats apart, can be read at `from`.
+/// `P` rows of `V` vectors, `pitch` floats apart, can be read at `from`; where [`Simd::MASKS`] of the last vector `last` lanes,
+/// which are at most `LANES`.
 #[inline(always)]
 unsafe fn load_tile<S: Simd, const P: usize, const V: usize>(
     simd: S,
     from: *const f32,
     pitch: usize,
-) -> [[S::Vector; V]; P] {
-    let mut tile = [[simd.splat(0.0); V]; P];
-    for (p, row) in tile.iter_mut().enumerate() {
-        for (v, to) in row.iter_mut().enumerate() {
-            // SAFETY: the caller vouches for vector `v` of row `p`.
-            *to = unsafe { simd.load_pointer(from.wrapping_add(p * pitch + v * S::LANES)) };
-        }
-    }
-    tile
-}
-
-/// # Safety
-/// `P` rows of `V` vectors, `pitch` floats apart, can be written at `to`.
-#[inline(always)]
-unsafe fn store_tile<S: Simd, const P: usize, const V: usize>(
-    simd: S,
-    to: *mut f32,
-    pitch: usize,
-    tile: &[[S::Vector; V]; P],
-) {
-    for (p, row) in tile.iter().enumerate() {
-        for (v, &vector) in row.iter().enumerate() {
-            // SAFETY: the caller vouches for vector `v` of row `p`.
-            unsafe { simd.store_pointer(to.wrapping_add(p * pitch + v * S::LANES), vector) };
-        }
-    }
-}
-
-/// As [`load_tile`], of the last vector `last` lanes.
-///
-/// # Safety
-/// `P` rows of so many lanes, `pitch` floats apart, can be read at `from`; `last` is at most `LANES`.
-#[inline(always)]
-unsafe fn load_channels<S: Simd, const P: usize, const V: usize>(
-    simd: S,
-    from: *const f32,
-    pitch: usize,
     last: usize,
 ) -> [[S::Vector; V]; P] {
-    if last == S::LANES {
-        // SAFETY: the caller vouches for whole vectors.
-        return unsafe { load_tile::<S, P, V>(simd, from, pitch) };
-    }
     let mut tile = [[simd.splat(0.0); V]; P];
     for (p, row) in tile.iter_mut().enumerate() {
         for (v, to) in row.iter_mut().enumerate() {
             let from = from.wrapping_add(p * pitch + v * S::LANES);
-            *to = if v + 1 < V {
-                // SAFETY: the caller vouches for vector `v` of row `p`.
-                unsafe { simd.load_pointer(from) }
-            } else {
+            *to = if S::MASKS && v + 1 == V {
                 // SAFETY: the caller vouches for the first lanes of the last vector.
                 unsafe { simd.load_part(from, last) }
+            } else {
+                // SAFETY: the caller vouches for vector `v` of row `p`.
+                unsafe { simd.load_pointer(from) }
             };
         }
     }
     tile
 }
 
-/// As [`store_tile`], of the last vector `last` lanes.
+/// As [`load_tile`].
 ///
 /// # Safety
-/// `P` rows of so many lanes, `pitch` floats apart, can be written at `to`; `last` is at most `LANES`.
+/// `P` rows of so many lanes, `pitch` floats apart, can be written at `to`.
 #[inline(always)]
-unsafe fn store_channels<S: Simd, const P: usize, const V: usize>(
+unsafe fn store_tile<S: Simd, const P: usize, const V: usize>(
     simd: S,
     to: *mut f32,
     pitch: usize,
     last: usize,
     tile: &[[S::Vector; V]; P],
 ) {
-    if last == S::LANES {
-        // SAFETY: the caller vouches for whole vectors.
-        return unsafe { store_tile::<S, P, V>(simd, to, pitch, tile) };
-    }
     for (p, row) in tile.iter().enumerate() {
         for (v, &vector) in row.iter().enumerate() {
             let to = to.wrapping_add(p * pitch + v * S::LANES);
-            if v + 1 < V {
-                // SAFETY: the caller vouches for vector `v` of row `p`.
-                unsafe { simd.store_pointer(to, vector) };
-            } else {
+            if S::MASKS && v + 1 == V {
                 // SAFETY: the caller vouches for the first lanes of the last vector.
                 unsafe { simd.store_part(to, last, vector) };
+            } else {
+                // SAFETY: the caller vouches for vector `v` of row `p`.
+                unsafe { simd.store_pointer(to, vector) };
             }
         }
     }
@@ -438,7 +547,7 @@ pub(crate) unsafe fn step<S: Simd, const P: usize, const V: usize>(
 /// Adds the products of the depth, run by run.
 ///
 /// # Safety
-/// `depth` is that of tiles that [are sound](is_sound), and `pixels` are some of theirs.
+/// `depth` is that of a [`Plan`], and `pixels` are some of theirs.
 #[inline(always)]
 unsafe fn accumulate<S: Simd, const P: usize, const V: usize>(
     simd: S,

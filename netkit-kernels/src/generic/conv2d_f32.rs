@@ -515,7 +515,8 @@ fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: us
         };
         ($vectors:literal, $limit:expr) => {
             // Maps that have first layers to be fast for are cut into tiles close to the largest.
-            if tiles.runs.len < SHORT_RUN
+            if !S::FEW_TILES
+                && tiles.runs.len < SHORT_RUN
                 && tiles.depth.len() <= LISTED_DEPTH
                 && pixels + 3 > $limit
             {

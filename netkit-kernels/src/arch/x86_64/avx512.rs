@@ -95,6 +95,7 @@ impl Simd for Avx512 {
 
     const LANES: usize = LANES;
     const TILE_PIXELS: [usize; 3] = [14, 14, 9];
+    const MASKS: bool = true;
     const DEPTHWISE_PIXELS: usize = 8;
     const DEPTHWISE_PAIRS: usize = 7;
     const DEPTHWISE_EDGES: bool = true;
