@@ -23,6 +23,9 @@ pub(crate) struct Pool2dF32<'a, const MEAN: bool> {
 /// Whether kinds of windows and numbers of vectors have loops of their own. On microcontrollers they would take flash.
 const APART: bool = cfg!(not(netkit_micro));
 
+/// Whether one loop over pixels serves all windows: programs that hold the kernels of several sets hold it for each.
+const ONE_LOOP: bool = cfg!(target_arch = "x86_64");
+
 impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
     type Output = ();
 
@@ -33,7 +36,7 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
             return;
         }
         // The commonest window has no loops, and none of the questions that others begin with.
-        if APART && (w.kernel_h, w.kernel_w) == (2, 2) {
+        if APART && (ONE_LOOP || (w.kernel_h, w.kernel_w) == (2, 2)) {
             self.pixels(|pixel| {
                 if (pixel.taps.rows, pixel.taps.columns) == (2, 2) && pixel.channels >= S::LANES {
                     // SAFETY: the window is two taps high and wide, and the channels are a vector or more.

@@ -169,7 +169,8 @@ impl Conv2dF32<'_> {
 }
 
 /// Copies the input rows that output rows `rows` read, zeros where they reach over the map.
-#[inline(always)]
+#[cfg_attr(target_arch = "x86_64", inline(never))]
+#[cfg_attr(not(target_arch = "x86_64"), inline(always))]
 fn copy_padded(
     conv: &Conv2d,
     plan: &Conv2dPlan,
@@ -203,7 +204,8 @@ fn copy_padded(
 /// Copies what output column `column` of rows `rows` reads, zeros where it reaches over the sides of the map. The rows that it
 /// reads are inside.
 #[cfg(not(netkit_micro))]
-#[inline(always)]
+#[cfg_attr(target_arch = "x86_64", inline(never))]
+#[cfg_attr(not(target_arch = "x86_64"), inline(always))]
 fn copy_strip(conv: &Conv2d, input: &[f32], rows: Range<usize>, column: usize, strip: &mut [f32]) {
     let (w, channels) = (&conv.window, conv.in_channels);
     let columns = w.span().1;
@@ -242,7 +244,8 @@ impl InPlace {
     const MACS_A_FLOAT: usize = 4;
 
     /// `None` where it does not pay.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn of(conv: &Conv2d) -> Option<Self> {
         let w = &conv.window;
         let (height, columns) = w.span();
@@ -294,7 +297,8 @@ struct Block<'a> {
 impl Block<'_> {
     /// All channels, from packed panels.
     #[cfg(not(netkit_micro))]
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn packed<S: Simd>(&mut self, simd: S, values: &[f32]) {
         let depth = self.conv.window.taps() * self.conv.in_channels;
         // What fits the cache beside everything else is there already.
