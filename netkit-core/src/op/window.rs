@@ -183,6 +183,7 @@ impl Window {
     /// Whether there is one output and its taps are the whole map in order: a convolution is then a dense layer, whose weights
     /// and inputs are in the order of this one's.
     #[must_use]
+    #[inline]
     pub const fn is_whole_map(&self) -> bool {
         let (rows, columns) = self.span();
         self.out_h == 1

@@ -4,6 +4,8 @@ use super::check::{floats, has, require, rows_exist, window_is_sane};
 use crate::dispatch::Kernels;
 use crate::filter::{Filter, FilterForm};
 use crate::generic::conv2d_f32::Conv2dF32;
+#[cfg(not(netkit_micro))]
+use crate::generic::conv2d_f32::{is_common, wants_three_vectors};
 use crate::parallel::{Piece, compute, product};
 use crate::workspace;
 use core::ops::Range;
@@ -49,8 +51,74 @@ impl Kernels {
     /// The result differs from exact arithmetic by at most `(n + 3) · 2^−24 · (|bias| + Σ|w·x|)` plus
     /// what the activation adds, `n` being the number of taps times input channels. It is the same to
     /// the last bit for both forms of the filter and for any choice of `rows`.
+    #[cfg_attr(not(netkit_micro), inline)]
     #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
     pub fn conv2d_f32(
+        self,
+        conv: &Conv2d,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        residual: Option<&[f32]>,
+        activation: Activation,
+        rows: Range<usize>,
+        output: &mut [f32],
+        scratch: &mut [u8],
+    ) {
+        // Inlined: a caller that knows all of this holds the kernels it has a use for. Behind it are two functions rather than a
+        // generic one, which would be compiled with the caller, and the kernels with it.
+        #[cfg(not(netkit_micro))]
+        if is_common(conv, filter, activation) && !wants_three_vectors(conv) {
+            return self.common_conv2d_f32(
+                conv, input, filter, bias, residual, activation, rows, output, scratch,
+            );
+        }
+        self.any_conv2d_f32(conv, input, filter, bias, residual, activation, rows, output, scratch);
+    }
+
+    #[cfg(not(netkit_micro))]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
+    fn common_conv2d_f32(
+        self,
+        conv: &Conv2d,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        residual: Option<&[f32]>,
+        activation: Activation,
+        rows: Range<usize>,
+        output: &mut [f32],
+        scratch: &mut [u8],
+    ) {
+        self.conv2d_f32_if::<false>(
+            conv, input, filter, bias, residual, activation, rows, output, scratch,
+        );
+    }
+
+    #[cfg_attr(not(netkit_micro), inline(never))]
+    #[cfg_attr(netkit_micro, inline(always))]
+    #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
+    fn any_conv2d_f32(
+        self,
+        conv: &Conv2d,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        residual: Option<&[f32]>,
+        activation: Activation,
+        rows: Range<usize>,
+        output: &mut [f32],
+        scratch: &mut [u8],
+    ) {
+        self.conv2d_f32_if::<true>(
+            conv, input, filter, bias, residual, activation, rows, output, scratch,
+        );
+    }
+
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
+    fn conv2d_f32_if<const ANY: bool>(
         self,
         conv: &Conv2d,
         input: &[f32],
@@ -77,7 +145,7 @@ impl Kernels {
         compute(Piece { rows, output, residual, scratch }, row_macs, |piece| {
             let Piece { rows, output, residual, scratch } = piece;
             let Some(scratch) = floats(scratch, scratch_bytes) else { return };
-            self.run(Conv2dF32 {
+            self.run(Conv2dF32::<'_, ANY> {
                 conv,
                 input,
                 filter,

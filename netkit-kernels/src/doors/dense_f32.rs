@@ -4,6 +4,8 @@ use super::check::{has, require};
 use crate::dispatch::Kernels;
 use crate::filter::Filter;
 use crate::generic::dense_f32::DenseF32;
+#[cfg(not(netkit_micro))]
+use crate::generic::dense_f32::is_common;
 use crate::parallel::{Piece, compute, product};
 use netkit_core::op::{Activation, Dense};
 
@@ -15,7 +17,54 @@ impl Kernels {
     ///
     /// The result differs from exact arithmetic by at most `(n + 6) · 2^−24 · (|bias| + Σ|w·x|)` plus
     /// what the activation adds, `n` being the input features.
+    #[cfg_attr(not(netkit_micro), inline)]
     pub fn dense_f32(
+        self,
+        dense: &Dense,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        activation: Activation,
+        output: &mut [f32],
+    ) {
+        // As in `conv2d_f32`.
+        #[cfg(not(netkit_micro))]
+        if is_common(dense, filter, activation) {
+            return self.common_dense_f32(dense, input, filter, bias, activation, output);
+        }
+        self.any_dense_f32(dense, input, filter, bias, activation, output);
+    }
+
+    #[cfg(not(netkit_micro))]
+    #[inline(never)]
+    fn common_dense_f32(
+        self,
+        dense: &Dense,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        activation: Activation,
+        output: &mut [f32],
+    ) {
+        self.dense_f32_if::<false>(dense, input, filter, bias, activation, output);
+    }
+
+    #[cfg_attr(not(netkit_micro), inline(never))]
+    #[cfg_attr(netkit_micro, inline(always))]
+    fn any_dense_f32(
+        self,
+        dense: &Dense,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        activation: Activation,
+        output: &mut [f32],
+    ) {
+        self.dense_f32_if::<true>(dense, input, filter, bias, activation, output);
+    }
+
+    #[inline(always)]
+    fn dense_f32_if<const ANY: bool>(
         self,
         dense: &Dense,
         input: &[f32],
@@ -43,7 +92,15 @@ impl Kernels {
             let Piece { rows, output, .. } = piece;
             let dense = Dense { rows: rows.len(), ..*dense };
             let input = input.get(rows.start * dense.in_features..).unwrap_or(&[]);
-            self.run(DenseF32 { dense, input, weights, scale, bias, activation, output });
+            self.run(DenseF32::<'_, ANY> {
+                dense,
+                input,
+                weights,
+                scale,
+                bias,
+                activation,
+                output,
+            });
         });
     }
 }

@@ -6,6 +6,8 @@ use super::{conv2d_f32, depthwise_conv2d_f32};
 use crate::dispatch::Kernels;
 use crate::filter::Filter;
 use crate::generic::conv2d_f32::Conv2dF32;
+#[cfg(not(netkit_micro))]
+use crate::generic::conv2d_f32::is_common;
 use crate::generic::depthwise_conv2d_f32::DepthwiseConv2dF32;
 use crate::generic::max_pool2d_f32::MaxPool2dF32;
 use crate::parallel::{Piece, compute, product};
@@ -20,8 +22,75 @@ impl Kernels {
     /// the pool's rows asked for; `scratch` is at least [`workspace::conv2d_max_pool2d_f32`] bytes; the rest is as there.
     ///
     /// The result is to the last bit what [`max_pool2d_f32`](Self::max_pool2d_f32) makes of the whole map.
+    #[cfg_attr(not(netkit_micro), inline)]
     #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
     pub fn conv2d_max_pool2d_f32(
+        self,
+        conv: &Conv2d,
+        pool: &Pool2d,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        activation: Activation,
+        rows: Range<usize>,
+        output: &mut [f32],
+        scratch: &mut [u8],
+    ) {
+        // As in `conv2d_f32`.
+        #[cfg(not(netkit_micro))]
+        if is_common(conv, filter, activation) {
+            return self.common_conv2d_max_pool2d_f32(
+                conv, pool, input, filter, bias, activation, rows, output, scratch,
+            );
+        }
+        self.any_conv2d_max_pool2d_f32(
+            conv, pool, input, filter, bias, activation, rows, output, scratch,
+        );
+    }
+
+    #[cfg(not(netkit_micro))]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
+    fn common_conv2d_max_pool2d_f32(
+        self,
+        conv: &Conv2d,
+        pool: &Pool2d,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        activation: Activation,
+        rows: Range<usize>,
+        output: &mut [f32],
+        scratch: &mut [u8],
+    ) {
+        self.conv2d_max_pool2d_f32_if::<false>(
+            conv, pool, input, filter, bias, activation, rows, output, scratch,
+        );
+    }
+
+    #[cfg_attr(not(netkit_micro), inline(never))]
+    #[cfg_attr(netkit_micro, inline(always))]
+    #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
+    fn any_conv2d_max_pool2d_f32(
+        self,
+        conv: &Conv2d,
+        pool: &Pool2d,
+        input: &[f32],
+        filter: Filter<'_>,
+        bias: &[f32],
+        activation: Activation,
+        rows: Range<usize>,
+        output: &mut [f32],
+        scratch: &mut [u8],
+    ) {
+        self.conv2d_max_pool2d_f32_if::<true>(
+            conv, pool, input, filter, bias, activation, rows, output, scratch,
+        );
+    }
+
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
+    fn conv2d_max_pool2d_f32_if<const ANY: bool>(
         self,
         conv: &Conv2d,
         pool: &Pool2d,
@@ -76,7 +145,7 @@ impl Kernels {
                     plan.rows,
                     band,
                     |rows, band| {
-                        self.run(Conv2dF32 {
+                        self.run(Conv2dF32::<'_, ANY> {
                             conv: some,
                             input,
                             filter,

@@ -19,8 +19,9 @@ use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d};
 use netkit_core::pack::PANEL;
 
-/// Output rows `rows` of a convolution.
-pub(crate) struct Conv2dF32<'a> {
+/// Output rows `rows` of a convolution. Any, or only one that [is common](is_common): programs of such convolutions have no use
+/// for what the others want.
+pub(crate) struct Conv2dF32<'a, const ANY: bool> {
     pub(crate) conv: Conv2d,
     pub(crate) input: &'a [f32],
     pub(crate) filter: Filter<'a>,
@@ -32,17 +33,33 @@ pub(crate) struct Conv2dF32<'a> {
     pub(crate) scratch: &'a mut [f32],
 }
 
-impl Kernel for Conv2dF32<'_> {
+/// Whether a convolution has a packed filter, an activation that tiles apply, and no other form that is computed apart.
+#[cfg(not(netkit_micro))]
+#[inline]
+pub(crate) const fn is_common(conv: &Conv2d, filter: Filter<'_>, activation: Activation) -> bool {
+    matches!(filter, Filter::Packed(_)) && is_simple(activation) && !conv.window.is_whole_map()
+}
+
+/// Whether tiles of three vectors are for this convolution, which are left to [those that are not common](is_common): in tiles of
+/// two and of one it gives the same bits.
+#[cfg(not(netkit_micro))]
+#[inline]
+pub(crate) const fn wants_three_vectors(conv: &Conv2d) -> bool {
+    let vectors = conv.out_channels.div_ceil(PANEL);
+    vectors > 2 && vectors % 2 == 1
+}
+
+impl<const ANY: bool> Kernel for Conv2dF32<'_, ANY> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // Microcontrollers read file order anyhow: there this would only take flash.
         #[cfg(not(netkit_micro))]
-        if self.conv.window.is_whole_map() {
+        if ANY && self.conv.window.is_whole_map() {
             return self.run_as_dense(simd);
         }
-        if let (true, Filter::File { values, scale }) = (S::READS_FILE_ORDER, self.filter) {
+        if let (true, Filter::File { values, scale }) = (ANY && S::READS_FILE_ORDER, self.filter) {
             let direct = DirectConv2dF32 {
                 conv: self.conv,
                 input: self.input,
@@ -106,7 +123,7 @@ impl Kernel for Conv2dF32<'_> {
             match self.filter {
                 #[cfg(not(netkit_micro))]
                 Filter::Packed(values) => {
-                    block.packed(simd, values);
+                    block.packed::<S, ANY>(simd, values);
                     for column in read_in_place.into_iter().flat_map(|it| it.columns(w.out_w)) {
                         copy_strip(&self.conv, self.input, row..end, column, padded);
                         let start = column * self.conv.out_channels;
@@ -129,12 +146,17 @@ impl Kernel for Conv2dF32<'_> {
                             output: output.get_mut(start..).unwrap_or(&mut []),
                             channel_pitch: row_len,
                         };
-                        strip.packed(simd, values);
+                        strip.packed::<S, ANY>(simd, values);
                     }
                 }
-                Filter::File { values, scale } => block.file(simd, values, scale, panels),
+                Filter::File { values, scale } => {
+                    if ANY {
+                        block.file(simd, values, scale, panels);
+                    }
+                }
             }
-            if !is_simple(self.activation)
+            if ANY
+                && !is_simple(self.activation)
                 && let Some(data) = self.output.get_mut(here)
             {
                 simd.call(ActivationInPlaceF32 { activation: self.activation, data });
@@ -145,7 +167,7 @@ impl Kernel for Conv2dF32<'_> {
 }
 
 #[cfg(not(netkit_micro))]
-impl Conv2dF32<'_> {
+impl<const ANY: bool> Conv2dF32<'_, ANY> {
     /// A convolution [that is a dense layer](netkit_core::op::Window::is_whole_map): each weight is used once, and packed
     /// filters, too, are in the order of the file.
     #[inline(always)]
@@ -299,7 +321,7 @@ impl Block<'_> {
     #[cfg(not(netkit_micro))]
     #[cfg_attr(target_arch = "x86_64", inline(never))]
     #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
-    fn packed<S: Simd>(&mut self, simd: S, values: &[f32]) {
+    fn packed<S: Simd, const ANY: bool>(&mut self, simd: S, values: &[f32]) {
         let depth = self.conv.window.taps() * self.conv.in_channels;
         // What fits the cache beside everything else is there already.
         let asks = values.len() > SMALL_WEIGHTS;
@@ -307,7 +329,7 @@ impl Block<'_> {
         while channel < self.conv.out_channels {
             let left = (self.conv.out_channels - channel).div_ceil(S::LANES);
             // Three rather than two and one, which alone is slow for what it loads.
-            let three = left == 3 && S::TILE_PIXELS[2] > 0;
+            let three = ANY && left == 3 && S::TILE_PIXELS[2] > 0;
             let vectors = if three { 3 } else { TILE_VECTORS };
             let width = vectors * S::LANES;
             // Where several tiles of pixels pass over the same weights: so much of the depth at a time that these and
@@ -327,7 +349,7 @@ impl Block<'_> {
                     if last < depth { start + last * PANEL } else { end / PANEL * PANEL * depth };
                 let next = values.get(next..).unwrap_or(&[]);
                 let next_rows = if asks && !next.is_empty() { rows } else { 0 };
-                self.tiles(
+                self.tiles::<S, ANY>(
                     simd,
                     panels,
                     depth * PANEL,
@@ -377,7 +399,14 @@ impl Block<'_> {
                     let local = channel - group.start;
                     let start = local / PANEL * panel_len + local % PANEL;
                     let here = panels.get(start..).unwrap_or(&[]);
-                    self.tiles(simd, here, panel_len, (&[], 0), k.clone(), channel..end);
+                    self.tiles::<S, false>(
+                        simd,
+                        here,
+                        panel_len,
+                        (&[], 0),
+                        k.clone(),
+                        channel..end,
+                    );
                     channel = end;
                 }
             }
@@ -386,7 +415,7 @@ impl Block<'_> {
 
     /// All pixels, one tile of channels.
     #[inline(always)]
-    fn tiles<S: Simd>(
+    fn tiles<S: Simd, const THREE: bool>(
         &mut self,
         simd: S,
         panels: &[f32],
@@ -429,20 +458,20 @@ impl Block<'_> {
             channel_pitch: self.channel_pitch,
             channels,
         };
-        all_tiles(simd, &mut tiles, self.count);
+        all_tiles::<S, THREE>(simd, &mut tiles, self.count);
     }
 }
 
 /// Computes the pixels `0..pixels` of one tile of channels: in as few register tiles as the registers allow, of about one
-/// size.
+/// size. `THREE` says that it may have three vectors.
 #[inline(always)]
-pub(super) fn all_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize) {
+pub(super) fn all_tiles<S: Simd, const THREE: bool>(simd: S, tiles: &mut Tiles<'_>, pixels: usize) {
     let vectors = tiles.channels.len().div_ceil(S::LANES);
     if S::FEW_TILES {
         // Largest tiles, and powers of two for what they leave.
         tiles.range = 0..pixels;
         for size in [most_pixels::<S>(vectors), 4, 2, 1] {
-            run_tiles(simd, tiles, size, vectors);
+            run_tiles::<S, THREE>(simd, tiles, size, vectors);
         }
         return;
     }
@@ -451,9 +480,9 @@ pub(super) fn all_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize) 
     tiles.next.at_once = tiles.next.rows.div_ceil(turns);
     let (size, larger) = (pixels / count, pixels % count);
     tiles.range = 0..larger * (size + 1);
-    run_tiles(simd, tiles, size + 1, vectors);
+    run_tiles::<S, THREE>(simd, tiles, size + 1, vectors);
     tiles.range.end = pixels;
-    run_tiles(simd, tiles, size, vectors);
+    run_tiles::<S, THREE>(simd, tiles, size, vectors);
 }
 
 impl Pixels {
@@ -502,7 +531,12 @@ const SHORT_RUN: usize = 16;
 /// for floats.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
-fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: usize) {
+fn run_tiles<S: Simd, const THREE: bool>(
+    simd: S,
+    tiles: &mut Tiles<'_>,
+    pixels: usize,
+    vectors: usize,
+) {
     if tiles.range.is_empty() {
         return;
     }
@@ -533,7 +567,7 @@ fn run_tiles<S: Simd>(simd: S, tiles: &mut Tiles<'_>, pixels: usize, vectors: us
     match vectors {
         1 => sizes!(1, S::TILE_PIXELS[0]),
         2 => sizes!(2, S::TILE_PIXELS[1]),
-        3 => sizes!(3, S::TILE_PIXELS[2]),
+        3 if THREE => sizes!(3, S::TILE_PIXELS[2]),
         _ => {}
     }
 }

@@ -1,15 +1,19 @@
 //! Dense layers: each output is the dot product of a row of weights with the input, the weights read
 //! once, in the order of the file.
 
-use super::activation::apply;
+#[cfg(not(netkit_micro))]
+use super::activation::is_simple;
+use super::activation::{apply, apply_simple};
 #[cfg(not(netkit_micro))]
 use super::dense_rows_f32::SeveralRowsF32;
 use crate::arch::dot_f32::{DotsF32, SECOND_CACHE};
+#[cfg(not(netkit_micro))]
+use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use netkit_core::op::{Activation, Dense};
 
-/// All rows of a dense layer, weights `[out, in]`.
-pub(crate) struct DenseF32<'a> {
+/// All rows of a dense layer, weights `[out, in]`. Of any, or only of one that [is common](is_common).
+pub(crate) struct DenseF32<'a, const ANY: bool> {
     pub(crate) dense: Dense,
     pub(crate) input: &'a [f32],
     pub(crate) weights: &'a [f32],
@@ -19,21 +23,31 @@ pub(crate) struct DenseF32<'a> {
     pub(crate) output: &'a mut [f32],
 }
 
-impl Kernel for DenseF32<'_> {
+/// Whether a dense layer has one row, an activation that is little code, and weights as they are.
+#[cfg(not(netkit_micro))]
+#[inline]
+pub(crate) const fn is_common(dense: &Dense, filter: Filter<'_>, activation: Activation) -> bool {
+    let scaled = matches!(filter, Filter::File { scale: Some(_), .. });
+    dense.rows == 1 && is_simple(activation) && !scaled
+}
+
+impl<const ANY: bool> Kernel for DenseF32<'_, ANY> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         #[cfg(not(netkit_micro))]
-        if const { S::DENSE_TILE[0] > 0 } && self.dense.rows > 1 {
-            return simd.call(SeveralRowsF32(self));
+        if ANY && const { S::DENSE_TILE[0] > 0 } && self.dense.rows > 1 {
+            let Self { dense, input, weights, scale, bias, activation, output } = self;
+            let any = DenseF32 { dense, input, weights, scale, bias, activation, output };
+            return simd.call(SeveralRowsF32(any));
         }
         let (inputs, outputs) = (self.dense.in_features, self.dense.out_features.max(1));
         for (row, output) in self.output.chunks_exact_mut(outputs).enumerate() {
             DotsF32 {
                 input: self.input.get(row * inputs..(row + 1) * inputs).unwrap_or(&[]),
                 weights: self.weights,
-                scale: self.scale,
+                scale: if ANY { self.scale } else { None },
                 bias: self.bias,
                 near: self.weights.len() <= SECOND_CACHE,
                 output,
@@ -41,7 +55,12 @@ impl Kernel for DenseF32<'_> {
             .run(simd);
             if self.activation != Activation::None {
                 for y in output.chunks_mut(S::LANES) {
-                    let value = apply(simd, self.activation, simd.load(y));
+                    let value = simd.load(y);
+                    let value = if ANY {
+                        apply(simd, self.activation, value)
+                    } else {
+                        apply_simple(simd, self.activation, value)
+                    };
                     simd.store(y, value);
                 }
             }

@@ -8,7 +8,7 @@ use crate::simd::{Kernel, Simd};
 use netkit_core::op::{Activation, Dense};
 
 /// A dense layer of more rows than one. A kernel of its own, so that the one for a single row stays as it is.
-pub(crate) struct SeveralRowsF32<'a>(pub(crate) DenseF32<'a>);
+pub(crate) struct SeveralRowsF32<'a>(pub(crate) DenseF32<'a, true>);
 
 impl Kernel for SeveralRowsF32<'_> {
     type Output = ();
@@ -34,7 +34,7 @@ impl Kernel for SeveralRowsF32<'_> {
         if done < dense.rows {
             let dense = Dense { rows: 1, ..dense };
             let input = input.get(done * dense.in_features..).unwrap_or(&[]);
-            simd.call(DenseF32 { dense, input, output: last, ..self.0 });
+            simd.call(DenseF32::<'_, true> { dense, input, output: last, ..self.0 });
         }
     }
 }

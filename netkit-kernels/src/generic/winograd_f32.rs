@@ -147,7 +147,7 @@ impl WinogradConv2dF32<'_> {
                     channels: lane..end,
                 };
                 let count = tiles.pixels.width;
-                all_tiles(simd, &mut tiles, count);
+                all_tiles::<S, false>(simd, &mut tiles, count);
             }
         }
     }
