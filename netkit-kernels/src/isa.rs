@@ -8,8 +8,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Isa {
-    /// No vector instructions of our own: plain Rust, in four lanes where the compiler can use them. On x86-64 with the feature
-    /// `portable`.
+    /// No vector instructions of our own: plain Rust, in four lanes where the compiler can use them. On x86-64
+    /// only with the feature `portable`, or pinned by `--cfg netkit_isa="scalar"`.
     Scalar,
     /// x86-64's baseline.
     Sse2,
@@ -121,9 +121,9 @@ mod x86_64 {
         Avx512Vnni: "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni"
     }
 
+    #[cfg(not(netkit_portable))]
     impl Sse2 {
-        /// The token where nobody need be asked.
-        #[allow(dead_code, reason = "not used where the portable kernels are there")]
+        /// The token without asking: this module is only compiled where the whole program may use SSE2.
         pub(crate) const BASELINE: Self = Self(());
     }
 

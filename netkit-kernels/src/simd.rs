@@ -18,7 +18,7 @@ pub(crate) trait Kernel {
 /// never to be inlined, and inlines kernels of AVX2 and AVX-512 into kernels of the same set; into this function, which has no
 /// features of its own, it cannot.
 ///
-/// For what is called seldom: where kernels were inlined before this was known they were measured so.
+/// Not for every call: depthwise tiles, which are inlined as things are, took 2 to 3 % more time with AVX2 when called.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
 pub(crate) fn call_apart<S: Simd, K: Kernel>(simd: S, kernel: K) -> K::Output {

@@ -232,7 +232,7 @@ pub(crate) trait SimdS8: Transpose {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     fn scales_of(self, multipliers: &[Multiplier]) -> Self::Scales {
-        let mut few = [Multiplier { multiplier: 0, shift: -1 }; PANEL];
+        let mut few = [NO_MULTIPLIER; PANEL];
         let multipliers = multipliers.first_chunk().unwrap_or_else(|| {
             for (to, &from) in few.iter_mut().zip(multipliers) {
                 *to = from;
@@ -347,8 +347,17 @@ pub(crate) const fn moderate(multiplier: Multiplier) -> bool {
     multiplier.shift < 0 && multiplier.shift >= -29
 }
 
+/// Stands where there is no multiplier: [`moderate`], so that it does not send its neighbours the long way.
+pub(crate) const NO_MULTIPLIER: Multiplier = Multiplier { multiplier: 0, shift: -1 };
+
 /// Below this are sums that are [`moderate`].
 pub(crate) const MODERATE_SUM: u32 = 1 << 29;
+
+/// Below this are numbers that stay [`moderate`] sums whatever `taps` products, of an unsigned and a signed byte, are added.
+#[inline(always)]
+pub(crate) const fn moderate_start(taps: usize) -> u32 {
+    (MODERATE_SUM as usize).saturating_sub(taps.saturating_mul(255 * 128)) as u32
+}
 
 /// Added to an int8 input to make it an unsigned byte.
 const INPUT_OFFSET: i32 = 128;

@@ -1,6 +1,6 @@
-//! Depthwise convolution in blocks: as many outputs as a vector has bytes, whatever pixels and channels they
-//! belong to, the positions of a row. Four rows are interleaved, and stay in the order of memory: what the next tap
-//! multiplies lies a pixel further on, and the weights of a vector are where its channels' panel has them.
+//! Depthwise convolution in blocks: as many outputs as a vector has bytes, at consecutive positions of a row, whatever
+//! pixels and channels these are. Interleaving four rows keeps the order of memory: what the next tap multiplies lies a
+//! pixel further on, and a vector's weights are read from its channels' panel.
 
 use super::store_s8::{Channels, rescale_as};
 use super::tile_s8::unrolled;
@@ -8,7 +8,7 @@ use crate::simd_s8::{KernelOn, SimdS8};
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::OutputStage;
 
-/// The operations of convolution in blocks.
+/// What convolution in blocks wants besides.
 pub(crate) trait BlocksS8: SimdS8 {
     /// [`interleave`](SimdS8::interleave) of rows in pieces: a row's positions lie in `PIECES` of equal length, 1, 2 or 4,
     /// each `step` bytes after the one before.
@@ -119,7 +119,8 @@ pub(crate) struct BlockRows<'a> {
     pub(crate) input: &'a [u8],
     /// Where the groups of the first block start.
     pub(crate) groups: &'a [usize],
-    /// The panels of a piece's channels, `panel_len` bytes each: sums, and `[rows][groups]` times a vector's weights.
+    /// The panels of a piece's channels, `panel_len` bytes each: sums, then `[rows][groups]` times four weights of
+    /// each of 16 channels.
     pub(crate) panels: &'a [i8],
     pub(crate) panel_len: usize,
     /// What the sums of a block start from.
@@ -236,7 +237,7 @@ impl<S: BlocksS8, const T: usize, const P: usize, const HOW: u8> KernelOn<S>
 struct Sums<'a, const T: usize> {
     from: *const u8,
     groups: &'a [usize],
-    /// Of each vector.
+    /// Where each vector's weights start; [`GROUP_BYTES`] from one group to the next.
     weights: [*const i8; 4],
     start: &'a [i32; 4 * PANEL],
 }
@@ -245,7 +246,8 @@ impl<const T: usize> Sums<'_, T> {
     /// The outputs of `P` blocks.
     ///
     /// # Safety
-    /// The inputs are valid for reading `P` blocks from each group's start on, and so are each vector's weights of each group.
+    /// The inputs are valid for reading `P` blocks from each group's start on, and each of `weights` for a vector of every
+    /// group, [`GROUP_BYTES`] apart.
     #[inline(always)]
     unsafe fn outputs<S: BlocksS8, const P: usize, const HOW: u8>(
         self,

@@ -1,9 +1,9 @@
 //! Int8 dense layers of one row: every weight is used once, so that what counts is how fast they are read and how little is
-//! done beside it.
+//! done beside it. On x86-64 layers of few inputs have [`short_row_s8`](super::short_row_s8) instead.
 
 use super::store_s8::copy_short;
 use super::tile_s8::unrolled;
-use crate::simd_s8::{KernelOn, SimdS8};
+use crate::simd_s8::{KernelOn, NO_MULTIPLIER, SimdS8};
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::{Multiplier, OutputStage};
 
@@ -29,11 +29,10 @@ impl RowEnd<'_> {
         weights: &[i32; PANEL],
         output: &mut [i8],
     ) {
-        const NONE: Multiplier = Multiplier { multiplier: 0, shift: -1 };
         let bias = self.bias.get(first..).unwrap_or(&[]);
         let multipliers = self.multipliers.get(first..).unwrap_or(&[]);
         // Whole panels where they lie.
-        let (mut few_bias, mut few_multipliers) = ([0; PANEL], [NONE; PANEL]);
+        let (mut few_bias, mut few_multipliers) = ([0; PANEL], [NO_MULTIPLIER; PANEL]);
         let bias = bias.first_chunk().unwrap_or_else(|| {
             for (to, &from) in few_bias.iter_mut().zip(bias) {
                 *to = from;

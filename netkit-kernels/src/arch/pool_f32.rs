@@ -35,7 +35,8 @@ impl<const MEAN: bool> Kernel for Pool2dF32<'_, MEAN> {
         if !self.is_sound() || self.output.is_empty() {
             return;
         }
-        // The commonest window has no loops, and none of the questions that others begin with.
+        // Windows of 2 × 2, the commonest, have no loops, and none of the questions that others begin with. Where one loop
+        // serves all, pixels of others are a call.
         if APART && (ONE_LOOP || (w.kernel_h, w.kernel_w) == (2, 2)) {
             self.pixels(|pixel| {
                 if (pixel.taps.rows, pixel.taps.columns) == (2, 2) && pixel.channels >= S::LANES {

@@ -3,7 +3,7 @@
 //! lie into registers, without scratch between, and whatever does not depend on them is done while they are waited for.
 
 use super::tile_s8::unrolled;
-use crate::simd_s8::{KernelS8, MODERATE_SUM, SimdS8};
+use crate::simd_s8::{KernelS8, SimdS8, moderate_start};
 use netkit_core::pack::{GROUP, GROUP_BYTES, PANEL};
 use netkit_core::quant::{Multiplier, OutputStage};
 
@@ -24,8 +24,8 @@ pub(crate) struct ShortRow<'a> {
 /// Groups that are multiplied at once, into sums of their own.
 const GROUPS: usize = 4;
 
-/// Below this are sums that are moderate whatever the products that are added to them: of an unsigned and a signed byte.
-const ROOM: i32 = MODERATE_SUM as i32 - (MOST_INPUTS * 255 * 128) as i32;
+/// Below this are starts whose sums are moderate.
+const ROOM: i32 = moderate_start(MOST_INPUTS) as i32;
 
 impl KernelS8 for ShortRow<'_> {
     type Output = ();
@@ -86,7 +86,8 @@ impl KernelS8 for ShortRow<'_> {
 /// `start` and the products of the input with one vector of channels from `lane` on.
 ///
 /// # Safety
-/// The panel has [`GROUP_BYTES`] of sums, and as many for every four inputs and for those that are left.
+/// The panel has [`GROUP_BYTES`] of sums, and as many for every four inputs and for those that are left; `lane + LANES` is at most
+/// [`PANEL`].
 #[inline(always)]
 unsafe fn dots<S: SimdS8>(
     simd: S,

@@ -1,7 +1,7 @@
 //! From sums to outputs: rescaled, narrowed and stored, four vectors at a time.
 
 use super::tile_s8::unrolled;
-use crate::simd_s8::{KernelOn, MODERATE_SUM, SimdS8, moderate};
+use crate::simd_s8::{KernelOn, NO_MULTIPLIER, SimdS8, moderate, moderate_start};
 use netkit_core::pack::PANEL;
 use netkit_core::quant::{Multiplier, OutputStage};
 
@@ -36,12 +36,11 @@ impl<S: SimdS8, const V: usize> Channels<S, V> {
     ) -> Self {
         // Four vectors are stored at once: those of a whole number of pixels.
         const { assert!(matches!(V, 1 | 2 | 4)) };
-        const NONE: Multiplier = Multiplier { multiplier: 0, shift: -1 };
-        let mut scales = [simd.scales(&[NONE; PANEL]); V];
+        let mut scales = [simd.scales(&[NO_MULTIPLIER; PANEL]); V];
         let mut rest = multipliers;
         for to in &mut scales {
             // Those of whole panels where they lie.
-            let mut lanes = [NONE; PANEL];
+            let mut lanes = [NO_MULTIPLIER; PANEL];
             let from = rest.first_chunk().unwrap_or_else(|| {
                 for (to, from) in lanes.iter_mut().zip(rest) {
                     *to = *from;
@@ -51,9 +50,7 @@ impl<S: SimdS8, const V: usize> Channels<S, V> {
             *to = simd.scales(from);
             rest = rest.get(S::LANES..).unwrap_or(&[]);
         }
-        // Products of an unsigned and a signed byte.
-        let products = taps.saturating_mul(255 * 128);
-        let room = (MODERATE_SUM as usize).saturating_sub(products) as u32;
+        let room = moderate_start(taps);
         let moderate = if S::TELLS_MODERATE && start.len() >= V * S::LANES {
             let mut all = true;
             unrolled!(v < V <= 4 {

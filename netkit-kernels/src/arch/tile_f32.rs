@@ -149,6 +149,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
             Finish::Activate(residual, activation) => (residual, activation),
         };
         let output = t.output.as_mut_ptr();
+        // Room for a tile, where rows do not end with a vector.
         let mut aside = MaybeUninit::<[[S::Vector; V]; P]>::uninit();
         let aside = aside.as_mut_ptr().cast::<f32>();
         // Tiles before these have asked for their share.
@@ -163,6 +164,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                 walk.column += P;
                 walk.offset += P * column_step;
             } else {
+                // A copy, so that `pixels` itself has no address and stays in registers.
                 let mut listed = pixels;
                 walk.list(&t.pixels, input, &mut listed);
                 pixels = listed;
@@ -175,21 +177,22 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                     let (mut from, mut pitch) = (to.cast_const(), channel_pitch);
                     if !whole {
                         let len = (V - 1) * S::LANES + last;
-                        // SAFETY: `Plan::of` checked that the output reaches to the last pixel's last channel; `aside` is a
-                        // tile.
+                        // SAFETY: `Plan::of` checked that the output reaches to the last pixel's last channel; `aside` has
+                        // room for P rows of V vectors.
                         unsafe { copy_rows(from, pitch, len, aside, V * S::LANES, P) };
                         (from, pitch) = (aside.cast_const(), V * S::LANES);
                     }
-                    // SAFETY: `aside` is a tile. Or `Plan::of` checked that the output reaches to the last pixel's last
-                    // channel, and that the tile's channels end in its last vector.
+                    // SAFETY: `copy_rows` has written all P rows of V vectors of `aside`. Or `Plan::of` checked that the
+                    // output reaches to the last pixel's last channel, and that the tile's channels end in its last vector.
                     unsafe { load_tile::<S, P, V>(simd, from, pitch, last) }
                 }
             };
             if LISTED {
-                // SAFETY: `Plan::of` made the depth, and the list holds the taps of the tile's runs.
+                // SAFETY: `Plan::of` checked the tiles, whose depth this is and of whose range the pixels are; the list holds
+                // the taps of their runs.
                 unsafe { accumulate_listed::<S, P, V>(simd, &depth, &pixels, list, &mut sums) };
             } else {
-                // SAFETY: `Plan::of` made the depth.
+                // SAFETY: `Plan::of` checked the tiles, whose depth this is and of whose range the pixels are.
                 unsafe {
                     accumulate::<S, P, V>(simd, &depth, &pixels, next, &mut asked, &mut sums)
                 };
@@ -221,7 +224,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for TilesOf<'_, 
                 // SAFETY: as where the output is loaded.
                 unsafe { store_tile::<S, P, V>(simd, to, channel_pitch, last, &sums) };
             } else {
-                // SAFETY: `aside` is a tile.
+                // SAFETY: `aside` has room for P rows of V vectors.
                 unsafe { store_tile::<S, P, V>(simd, aside, V * S::LANES, last, &sums) };
                 let rest = FromAside {
                     aside,
@@ -248,7 +251,7 @@ const fn lists_itself<S: Simd>() -> bool {
     cfg!(target_arch = "x86_64") && S::LANES < PANEL && !S::FEW_TILES
 }
 
-/// What every tile begins with: made of tiles that are sound, and so the proof that they are.
+/// What every tile begins with; made only of tiles that are sound.
 struct Plan {
     bias: [f32; WIDTH],
     /// Channels of the last vector.
@@ -315,7 +318,7 @@ impl Walk {
     }
 }
 
-/// Lists the taps of a depth, if there is room for it.
+/// Lists the taps of a depth; `false` if there are more than fit.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
 fn list_taps(t: &Tiles<'_>, list: &mut [usize; LISTED_DEPTH]) -> bool {
@@ -351,14 +354,14 @@ impl Kernel for FromAside {
                 let lanes = if v + 1 < self.vectors { S::LANES } else { self.last };
                 let from = self.aside.wrapping_add((pixel * self.vectors + v) * S::LANES);
                 let at = pixel * self.pitch + v * S::LANES;
-                // SAFETY: the tile has these vectors, and of the last so many lanes.
+                // SAFETY: `TilesOf` stored the tile there.
                 let mut x = unsafe { simd.load_part(from, lanes) };
                 if let Some(residual) = self.residual {
-                    // SAFETY: so many lanes are the residual's.
+                    // SAFETY: `TilesOf` points to as many floats of the residual, which `is_sound` found as long as the output.
                     x = simd.add(x, unsafe { simd.load_part(residual.wrapping_add(at), lanes) });
                     x = apply_simple(simd, self.activation, x);
                 }
-                // SAFETY: so many lanes are the output's.
+                // SAFETY: `TilesOf` points to as many floats of the output, which `is_sound` checked.
                 unsafe { simd.store_part(self.to.wrapping_add(at), lanes, x) };
             }
         }
@@ -483,7 +486,8 @@ unsafe fn load_tile<S: Simd, const P: usize, const V: usize>(
 /// As [`load_tile`].
 ///
 /// # Safety
-/// `P` rows of so many lanes, `pitch` floats apart, can be written at `to`.
+/// `P` rows of `V` vectors, `pitch` floats apart, can be written at `to`; with [`Simd::MASKS`] of the last vector only `last`
+/// lanes, at most `LANES`.
 #[inline(always)]
 unsafe fn store_tile<S: Simd, const P: usize, const V: usize>(
     simd: S,
@@ -547,7 +551,7 @@ pub(crate) unsafe fn step<S: Simd, const P: usize, const V: usize>(
 /// Adds the products of the depth, run by run.
 ///
 /// # Safety
-/// `depth` is that of a [`Plan`], and `pixels` are some of theirs.
+/// `depth` is that of a [`Plan`] of some tiles, and `pixels` are some of theirs.
 #[inline(always)]
 unsafe fn accumulate<S: Simd, const P: usize, const V: usize>(
     simd: S,

@@ -232,7 +232,7 @@ struct Grid {
 }
 
 /// All tiles, the sums of each being rescaled between the products of the next: both take other parts of the processor, which
-/// looks ahead far enough for a pixel, not for a tile.
+/// looks ahead far enough for a few pixels, not for a tile.
 ///
 /// # Safety
 /// The tile has [begun](TileS8::begin) with these weights, all rows of its pixels lie in the input and have room in the output,
@@ -257,7 +257,8 @@ unsafe fn interleaved<S: SimdS8, const P: usize, const V: usize, const HOW: u8>(
         let mut output = grid.output.wrapping_add(row * grid.row_pitch);
         for _ in 0..tile.count {
             let mut acc = [start; P];
-            // As many pixels at a time as fill a vector with outputs, and as many groups.
+            // As many pixels as fill four vectors, beside as many groups: narrowing four takes eight instructions, narrowing
+            // one six.
             let quads = tile.runs.groups.min(left) / (4 / V);
             let (mut from, mut at) = (input, 0);
             let mut sums_before = before.cast_const();

@@ -42,6 +42,19 @@ pub(super) fn checked_form(
     })
 }
 
+/// What `conv2d_f32` is given.
+struct Given<'a> {
+    conv: &'a Conv2d,
+    input: &'a [f32],
+    filter: Filter<'a>,
+    bias: &'a [f32],
+    residual: Option<&'a [f32]>,
+    activation: Activation,
+    rows: Range<usize>,
+    output: &'a mut [f32],
+    scratch: &'a mut [u8],
+}
+
 impl Kernels {
     /// Rows `rows` of `activation(conv(input) + bias + residual)`.
     ///
@@ -67,69 +80,32 @@ impl Kernels {
     ) {
         // Inlined: a caller that knows all of this holds the kernels it has a use for. Behind it are two functions rather than a
         // generic one, which would be compiled with the caller, and the kernels with it.
+        let given =
+            Given { conv, input, filter, bias, residual, activation, rows, output, scratch };
         #[cfg(not(netkit_micro))]
         if is_common(conv, filter, activation) && !wants_three_vectors(conv) {
-            return self.common_conv2d_f32(
-                conv, input, filter, bias, residual, activation, rows, output, scratch,
-            );
+            return self.common_conv2d_f32(given);
         }
-        self.any_conv2d_f32(conv, input, filter, bias, residual, activation, rows, output, scratch);
+        self.any_conv2d_f32(given);
     }
 
     #[cfg(not(netkit_micro))]
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
-    fn common_conv2d_f32(
-        self,
-        conv: &Conv2d,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        residual: Option<&[f32]>,
-        activation: Activation,
-        rows: Range<usize>,
-        output: &mut [f32],
-        scratch: &mut [u8],
-    ) {
-        self.conv2d_f32_if::<false>(
-            conv, input, filter, bias, residual, activation, rows, output, scratch,
-        );
+    fn common_conv2d_f32(self, given: Given<'_>) {
+        self.conv2d_f32_of::<false>(given);
     }
 
     #[cfg_attr(not(netkit_micro), inline(never))]
     #[cfg_attr(netkit_micro, inline(always))]
-    #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
-    fn any_conv2d_f32(
-        self,
-        conv: &Conv2d,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        residual: Option<&[f32]>,
-        activation: Activation,
-        rows: Range<usize>,
-        output: &mut [f32],
-        scratch: &mut [u8],
-    ) {
-        self.conv2d_f32_if::<true>(
-            conv, input, filter, bias, residual, activation, rows, output, scratch,
-        );
+    fn any_conv2d_f32(self, given: Given<'_>) {
+        self.conv2d_f32_of::<true>(given);
     }
 
+    /// Any layer, or one that is common.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
-    fn conv2d_f32_if<const ANY: bool>(
-        self,
-        conv: &Conv2d,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        residual: Option<&[f32]>,
-        activation: Activation,
-        rows: Range<usize>,
-        output: &mut [f32],
-        scratch: &mut [u8],
-    ) {
+    fn conv2d_f32_of<const ANY: bool>(self, given: Given<'_>) {
+        let Given { conv, input, filter, bias, residual, activation, rows, output, scratch } =
+            given;
         let w = &conv.window;
         let Some(form) = checked_form(conv, input, filter, bias) else { return };
         require!(rows_exist(&rows, w.out_h), "conv2d_f32: rows {rows:?} of {}", w.out_h);

@@ -9,6 +9,16 @@ use crate::generic::dense_f32::is_common;
 use crate::parallel::{Piece, compute, product};
 use netkit_core::op::{Activation, Dense};
 
+/// What `dense_f32` is given.
+struct Given<'a> {
+    dense: &'a Dense,
+    input: &'a [f32],
+    filter: Filter<'a>,
+    bias: &'a [f32],
+    activation: Activation,
+    output: &'a mut [f32],
+}
+
 impl Kernels {
     /// `activation(weights · x + bias)` for each row `x` of `input`, `[rows, in]` to `[rows, out]`.
     ///
@@ -28,51 +38,30 @@ impl Kernels {
         output: &mut [f32],
     ) {
         // As in `conv2d_f32`.
+        let given = Given { dense, input, filter, bias, activation, output };
         #[cfg(not(netkit_micro))]
         if is_common(dense, filter, activation) {
-            return self.common_dense_f32(dense, input, filter, bias, activation, output);
+            return self.common_dense_f32(given);
         }
-        self.any_dense_f32(dense, input, filter, bias, activation, output);
+        self.any_dense_f32(given);
     }
 
     #[cfg(not(netkit_micro))]
     #[inline(never)]
-    fn common_dense_f32(
-        self,
-        dense: &Dense,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        activation: Activation,
-        output: &mut [f32],
-    ) {
-        self.dense_f32_if::<false>(dense, input, filter, bias, activation, output);
+    fn common_dense_f32(self, given: Given<'_>) {
+        self.dense_f32_of::<false>(given);
     }
 
     #[cfg_attr(not(netkit_micro), inline(never))]
     #[cfg_attr(netkit_micro, inline(always))]
-    fn any_dense_f32(
-        self,
-        dense: &Dense,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        activation: Activation,
-        output: &mut [f32],
-    ) {
-        self.dense_f32_if::<true>(dense, input, filter, bias, activation, output);
+    fn any_dense_f32(self, given: Given<'_>) {
+        self.dense_f32_of::<true>(given);
     }
 
+    /// Any layer, or one that is common.
     #[inline(always)]
-    fn dense_f32_if<const ANY: bool>(
-        self,
-        dense: &Dense,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        activation: Activation,
-        output: &mut [f32],
-    ) {
+    fn dense_f32_of<const ANY: bool>(self, given: Given<'_>) {
+        let Given { dense, input, filter, bias, activation, output } = given;
         require!(dense.in_features > 0, "dense_f32: nothing to sum");
         require!(has(input.len(), &[dense.rows, dense.in_features]), "dense_f32: input length");
         require!(has(output.len(), &[dense.rows, dense.out_features]), "dense_f32: output length");

@@ -91,7 +91,7 @@ impl Kernels {
         let scratch = scratch.get_mut(..workspace::dense_s8(dense, form));
         require!(scratch.is_some(), "dense_s8: scratch too short");
         let Some(scratch) = scratch else { return };
-        // CMSIS-NN is asked first where it is linked.
+        // Not behind CMSIS-NN, which is asked below; what it declines goes the general way.
         #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         if let (false, 1, ..=MOST_INPUTS, FilterS8::Packed(panels)) =
             (self.has_library(), dense.rows, dense.in_features, filter)

@@ -15,6 +15,19 @@ use crate::workspace;
 use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d, DepthwiseConv2d, Pool2d};
 
+/// What `conv2d_max_pool2d_f32` is given.
+struct Given<'a> {
+    conv: &'a Conv2d,
+    pool: &'a Pool2d,
+    input: &'a [f32],
+    filter: Filter<'a>,
+    bias: &'a [f32],
+    activation: Activation,
+    rows: Range<usize>,
+    output: &'a mut [f32],
+    scratch: &'a mut [u8],
+}
+
 impl Kernels {
     /// Rows `rows` of the maximum pool of a convolution, whose map is never whole in memory.
     ///
@@ -36,72 +49,31 @@ impl Kernels {
         output: &mut [f32],
         scratch: &mut [u8],
     ) {
-        // As in `conv2d_f32`.
+        // As in `conv2d_f32`; but of two panels of channels at a time (`conv2d_band_plan_f32`) there are never three vectors.
+        let given = Given { conv, pool, input, filter, bias, activation, rows, output, scratch };
         #[cfg(not(netkit_micro))]
         if is_common(conv, filter, activation) {
-            return self.common_conv2d_max_pool2d_f32(
-                conv, pool, input, filter, bias, activation, rows, output, scratch,
-            );
+            return self.common_conv2d_max_pool2d_f32(given);
         }
-        self.any_conv2d_max_pool2d_f32(
-            conv, pool, input, filter, bias, activation, rows, output, scratch,
-        );
+        self.any_conv2d_max_pool2d_f32(given);
     }
 
     #[cfg(not(netkit_micro))]
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
-    fn common_conv2d_max_pool2d_f32(
-        self,
-        conv: &Conv2d,
-        pool: &Pool2d,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        activation: Activation,
-        rows: Range<usize>,
-        output: &mut [f32],
-        scratch: &mut [u8],
-    ) {
-        self.conv2d_max_pool2d_f32_if::<false>(
-            conv, pool, input, filter, bias, activation, rows, output, scratch,
-        );
+    fn common_conv2d_max_pool2d_f32(self, given: Given<'_>) {
+        self.conv2d_max_pool2d_f32_of::<false>(given);
     }
 
     #[cfg_attr(not(netkit_micro), inline(never))]
     #[cfg_attr(netkit_micro, inline(always))]
-    #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
-    fn any_conv2d_max_pool2d_f32(
-        self,
-        conv: &Conv2d,
-        pool: &Pool2d,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        activation: Activation,
-        rows: Range<usize>,
-        output: &mut [f32],
-        scratch: &mut [u8],
-    ) {
-        self.conv2d_max_pool2d_f32_if::<true>(
-            conv, pool, input, filter, bias, activation, rows, output, scratch,
-        );
+    fn any_conv2d_max_pool2d_f32(self, given: Given<'_>) {
+        self.conv2d_max_pool2d_f32_of::<true>(given);
     }
 
+    /// Any layer, or one that is common.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
-    fn conv2d_max_pool2d_f32_if<const ANY: bool>(
-        self,
-        conv: &Conv2d,
-        pool: &Pool2d,
-        input: &[f32],
-        filter: Filter<'_>,
-        bias: &[f32],
-        activation: Activation,
-        rows: Range<usize>,
-        output: &mut [f32],
-        scratch: &mut [u8],
-    ) {
+    fn conv2d_max_pool2d_f32_of<const ANY: bool>(self, given: Given<'_>) {
+        let Given { conv, pool, input, filter, bias, activation, rows, output, scratch } = given;
         let Some(form) = conv2d_f32::checked_form(conv, input, filter, bias) else { return };
         let (w, p) = (&conv.window, &pool.window);
         if !pools("conv2d_max_pool2d_f32", pool, w, &[conv.out_channels], &rows, output.len()) {

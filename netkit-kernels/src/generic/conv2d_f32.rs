@@ -19,8 +19,8 @@ use core::ops::Range;
 use netkit_core::op::{Activation, Conv2d};
 use netkit_core::pack::PANEL;
 
-/// Output rows `rows` of a convolution. Any, or only one that [is common](is_common): programs of such convolutions have no use
-/// for what the others want.
+/// Output rows `rows` of a convolution. With `ANY` of any; without, of one that [is common](is_common), and what only others want
+/// is not compiled.
 pub(crate) struct Conv2dF32<'a, const ANY: bool> {
     pub(crate) conv: Conv2d,
     pub(crate) input: &'a [f32],
@@ -40,8 +40,8 @@ pub(crate) const fn is_common(conv: &Conv2d, filter: Filter<'_>, activation: Act
     matches!(filter, Filter::Packed(_)) && is_simple(activation) && !conv.window.is_whole_map()
 }
 
-/// Whether tiles of three vectors are for this convolution, which are left to [those that are not common](is_common): in tiles of
-/// two and of one it gives the same bits.
+/// Whether [`Block::packed`] uses a tile of three vectors somewhere, with the only set that has such tiles, of 16 lanes (AVX-512).
+/// Such convolutions go the way of any; without these tiles they would give the same bits, more slowly.
 #[cfg(not(netkit_micro))]
 #[inline]
 pub(crate) const fn wants_three_vectors(conv: &Conv2d) -> bool {
@@ -317,11 +317,11 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// All channels, from packed panels.
+    /// All channels, from packed panels. `THREE` where tiles may have [three vectors](wants_three_vectors).
     #[cfg(not(netkit_micro))]
     #[cfg_attr(target_arch = "x86_64", inline(never))]
     #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
-    fn packed<S: Simd, const ANY: bool>(&mut self, simd: S, values: &[f32]) {
+    fn packed<S: Simd, const THREE: bool>(&mut self, simd: S, values: &[f32]) {
         let depth = self.conv.window.taps() * self.conv.in_channels;
         // What fits the cache beside everything else is there already.
         let asks = values.len() > SMALL_WEIGHTS;
@@ -329,7 +329,7 @@ impl Block<'_> {
         while channel < self.conv.out_channels {
             let left = (self.conv.out_channels - channel).div_ceil(S::LANES);
             // Three rather than two and one, which alone is slow for what it loads.
-            let three = ANY && left == 3 && S::TILE_PIXELS[2] > 0;
+            let three = THREE && left == 3 && S::TILE_PIXELS[2] > 0;
             let vectors = if three { 3 } else { TILE_VECTORS };
             let width = vectors * S::LANES;
             // Where several tiles of pixels pass over the same weights: so much of the depth at a time that these and
@@ -349,7 +349,7 @@ impl Block<'_> {
                     if last < depth { start + last * PANEL } else { end / PANEL * PANEL * depth };
                 let next = values.get(next..).unwrap_or(&[]);
                 let next_rows = if asks && !next.is_empty() { rows } else { 0 };
-                self.tiles::<S, ANY>(
+                self.tiles::<S, THREE>(
                     simd,
                     panels,
                     depth * PANEL,

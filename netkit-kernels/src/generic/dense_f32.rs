@@ -12,7 +12,7 @@ use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use netkit_core::op::{Activation, Dense};
 
-/// All rows of a dense layer, weights `[out, in]`. Of any, or only of one that [is common](is_common).
+/// All rows of a dense layer, weights `[out, in]`. With `ANY` of any; without, of one that [is common](is_common), so its only row.
 pub(crate) struct DenseF32<'a, const ANY: bool> {
     pub(crate) dense: Dense,
     pub(crate) input: &'a [f32],
@@ -38,6 +38,7 @@ impl<const ANY: bool> Kernel for DenseF32<'_, ANY> {
     fn run<S: Simd>(self, simd: S) {
         #[cfg(not(netkit_micro))]
         if ANY && const { S::DENSE_TILE[0] > 0 } && self.dense.rows > 1 {
+            // `ANY` is true here, which the type does not say.
             let Self { dense, input, weights, scale, bias, activation, output } = self;
             let any = DenseF32 { dense, input, weights, scale, bias, activation, output };
             return simd.call(SeveralRowsF32(any));

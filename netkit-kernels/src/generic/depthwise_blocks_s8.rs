@@ -9,12 +9,11 @@ use super::block_s8::{Aligned, starts};
 use super::depthwise_conv2d_s8::DepthwiseConv2dS8;
 use crate::arch::blocks_s8::{BlockRows, BlockRowsOf, BlocksS8, ColumnsOf, Pieces, block_len};
 use crate::arch::store_s8::{ANY, Channels, MODERATE, POSITIVE};
-use crate::simd_s8::offset_input;
+use crate::simd_s8::{NO_MULTIPLIER, offset_input};
 use crate::workspace_s8::{BlocksPlanS8, LANE, MOST_GROUPS, blocks_fit, blocks_plan_s8};
 use core::ops::Range;
 use netkit_core::op::DepthwiseConv2d;
 use netkit_core::pack::{GROUP, PANEL, RowGroups};
-use netkit_core::quant::Multiplier;
 
 impl DepthwiseConv2dS8<'_> {
     /// The convolution, in blocks where it can be, by fours otherwise.
@@ -30,19 +29,19 @@ impl DepthwiseConv2dS8<'_> {
     /// The convolution, if [blocks fit](blocks_fit).
     #[inline(always)]
     fn by_blocks<S: BlocksS8>(mut self, simd: S) {
-        let (mut first, mut padded) = (0, 0);
+        let (mut first, mut padded_width) = (0, 0);
         while first < self.conv.channels {
             let mut width = block_len::<S>();
             while width > self.conv.channels - first && width > LANE {
                 width /= 2;
             }
-            self.blocks(simd, first..first + width, padded == width);
-            (first, padded) = (first + width, width);
+            self.blocks(simd, first..first + width, padded_width == width);
+            (first, padded_width) = (first + width, width);
         }
     }
 
-    /// All rows of some channels: those of a block, or of a whole part of one. `padded` where as many have been computed just
-    /// before.
+    /// All rows of some channels: those of a block, or of a whole part of one. `padded`: the padding is
+    /// there already, from as many channels just before.
     #[inline(always)]
     fn blocks<S: BlocksS8>(&mut self, simd: S, channels: Range<usize>, padded: bool) {
         let w = self.conv.window;
@@ -67,7 +66,7 @@ impl DepthwiseConv2dS8<'_> {
         let multipliers = if width == block_len::<S>() {
             here
         } else {
-            repeated = [NONE; 4 * PANEL];
+            repeated = [NO_MULTIPLIER; 4 * PANEL];
             for (to, from) in repeated.iter_mut().zip(here) {
                 *to = *from;
             }
@@ -207,16 +206,13 @@ fn group_starts(
             *to = slot * plan.group_len + column;
             slot = if slot + 1 == all { 0 } else { slot + 1 };
         }
-        // After the last tap it may be anywhere.
+        // Behind the last tap it may wrap: it is not used.
         (plane, place) = (plane + step.0, place.wrapping_add(step.1));
         if plane >= planes {
             (plane, place) = (plane - planes, place.wrapping_add(1));
         }
     }
 }
-
-/// Stands for a multiplier until its value is there.
-const NONE: Multiplier = Multiplier { multiplier: 0, shift: -1 };
 
 /// Repeats the first `width` values in the rest.
 #[inline(always)]

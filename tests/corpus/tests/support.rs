@@ -59,6 +59,7 @@ into account when they size the arena. Paths are relative to `netkit-kernels/src
 ## Instruction sets
 
 The loops over vector units are compiled for: {}. Their vector types and inner tiles are in `arch/`.
+On x86-64 `scalar` is there only with the feature `portable`, or where `--cfg netkit_isa=\"scalar\"` pins it.
 ",
         layers(),
         operators(),
@@ -239,8 +240,13 @@ impl Sources {
             .filter_map(|import| import.split_once("::"))
             .filter(|(_, names)| {
                 let names = names.trim_matches(['{', '}']).split(", ");
-                let made = |name| [' ', '('].map(|before| format!("{before}{name} {{"));
-                names.into_iter().any(|name| made(name).iter().any(|made| body.contains(made)))
+                let made = |name: &str| {
+                    let starts = [' ', '('].map(|before| format!("{before}{name}"));
+                    starts.iter().any(|start| {
+                        [" {", "::<"].iter().any(|end| body.contains(&format!("{start}{end}")))
+                    })
+                };
+                names.into_iter().any(made)
             })
             .map(|(module, _)| format!("`generic/{module}.rs`"))
             .collect();

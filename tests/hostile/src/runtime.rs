@@ -80,7 +80,7 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
             let input: Vec<i8> = (0..network.input_len()).map(|_| random.next() as i8).collect();
             let mut output = vec![0; network.output_len()];
             network.forward_i8(&input, &mut output).expect("lengths are the model's");
-            let scalar = Kernels::for_isa(Isa::Scalar).expect("always present");
+            let scalar = Kernels::for_isa(Isa::Scalar).expect("asked for in Cargo.toml");
             let mut same = vec![1; network.output_len()];
             let mut network = network.with_kernels(scalar);
             network.forward_i8(&input, &mut same).expect("lengths are the model's");
