@@ -276,26 +276,32 @@ mod cached {
     use super::{Isa, Kernels};
     use std::sync::OnceLock;
 
-    /// The handle itself: to prove a token anew takes a test for every feature, longer than a small layer.
-    static CHOSEN: OnceLock<Kernels> = OnceLock::new();
+    /// The handle itself, and whether it was pinned: to prove a token anew takes a test for every feature, longer than a small
+    /// layer.
+    static CHOSEN: OnceLock<(Kernels, bool)> = OnceLock::new();
 
     #[inline]
     pub(super) fn native() -> Kernels {
-        match CHOSEN.get() {
-            Some(&kernels) => kernels,
+        let (kernels, pinned) = match CHOSEN.get() {
+            Some(&chosen) => chosen,
             None => choose(),
+        };
+        // The library is asked each time: from one that fails nothing more is wanted.
+        #[cfg(feature = "cmsis-nn")]
+        if !pinned {
+            return kernels.with_cmsis_nn();
         }
+        #[cfg(not(feature = "cmsis-nn"))]
+        let _ = pinned;
+        kernels
     }
 
     #[cold]
-    fn choose() -> Kernels {
+    fn choose() -> (Kernels, bool) {
         *CHOSEN.get_or_init(|| {
             let pinned = std::env::var("NETKIT_ISA").ok();
             let pinned = pinned.as_deref().and_then(Isa::from_name).and_then(Kernels::for_isa);
-            #[cfg(feature = "cmsis-nn")]
-            return pinned.unwrap_or_else(|| Kernels::strongest().with_cmsis_nn());
-            #[cfg(not(feature = "cmsis-nn"))]
-            pinned.unwrap_or_else(Kernels::strongest)
+            (pinned.unwrap_or_else(Kernels::strongest), pinned.is_some())
         })
     }
 

@@ -54,7 +54,10 @@ impl KernelS8 for DepthwiseConv2dS8<'_> {
             }
             .depthwise(&self.conv, self.rows, self.output);
         }
-        simd.depthwise(self);
+        // Rows without columns may be any number, and so may the columns of input between two of output.
+        if !self.output.is_empty() {
+            simd.depthwise(self);
+        }
     }
 }
 

@@ -149,6 +149,33 @@ fn dilation_and_unequal_strides_equal_the_reference() {
     });
 }
 
+/// Of nothing there is nothing to compute: not for each of the columns that the kernel moves by, nor for each row.
+#[test]
+fn a_layer_without_outputs_ends_at_once() {
+    on_each_isa(|kernels| {
+        let mut window = window((1, 1, 1, 1, 1, 0, 0, 0, 0));
+        (window.stride_w, window.dilation_w) = ((1 << 31) - 1, 2);
+        (window.out_h, window.out_w) = ((1 << 31) - 1, 0);
+        let conv = DepthwiseConv2d { window, channels: 16, multiplier: 1 };
+        let layer = Layer::new(&mut Random::new(6), 16, 1);
+        let mut packed = vec![0; packed_depthwise_conv2d_s8_len(&conv)];
+        pack_depthwise_conv2d_s8(&conv, &[1; 16], &mut packed).unwrap();
+        let mut scratch = vec![0; workspace::depthwise_conv2d_s8(&conv, FilterForm::Packed)];
+        kernels.depthwise_conv2d_s8(
+            &conv,
+            &[0; 16],
+            layer.input_zero_point,
+            FilterS8::Packed(&packed),
+            &layer.bias,
+            &layer.multipliers,
+            layer.stage,
+            0..window.out_h,
+            &mut [],
+            &mut scratch,
+        );
+    });
+}
+
 #[test]
 fn random_layers_equal_the_reference() {
     on_each_isa(|kernels| {
