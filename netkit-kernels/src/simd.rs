@@ -48,6 +48,7 @@ pub(crate) trait Simd: Transpose {
     const FEW_TILES: bool = false;
 
     /// Whether the first lanes of a vector are loaded and stored as fast as all of them.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "nobody else asks"))]
     const MASKS: bool = false;
 
     /// Pixels of the largest register tile of the depthwise convolution, with two vectors of channels: at
