@@ -4,7 +4,7 @@ use super::check::{floats, has, require, rows_exist, window_is_sane};
 use crate::dispatch::Kernels;
 use crate::filter::{Filter, FilterForm};
 use crate::generic::conv2d_f32::Conv2dF32;
-#[cfg(not(netkit_micro))]
+#[cfg(target_arch = "x86_64")]
 use crate::generic::conv2d_f32::{is_common, wants_three_vectors};
 use crate::parallel::{Piece, compute, product};
 use crate::workspace;
@@ -64,7 +64,7 @@ impl Kernels {
     /// The result differs from exact arithmetic by at most `(n + 3) · 2^−24 · (|bias| + Σ|w·x|)` plus
     /// what the activation adds, `n` being the number of taps times input channels. It is the same to
     /// the last bit for both forms of the filter and for any choice of `rows`.
-    #[cfg_attr(not(netkit_micro), inline)]
+    #[cfg_attr(target_arch = "x86_64", inline)]
     #[allow(clippy::too_many_arguments, reason = "what a convolution reads and writes")]
     pub fn conv2d_f32(
         self,
@@ -82,21 +82,21 @@ impl Kernels {
         // generic one, which would be compiled with the caller, and the kernels with it.
         let given =
             Given { conv, input, filter, bias, residual, activation, rows, output, scratch };
-        #[cfg(not(netkit_micro))]
+        #[cfg(target_arch = "x86_64")]
         if is_common(conv, filter, activation) && !wants_three_vectors(conv) {
             return self.common_conv2d_f32(given);
         }
         self.any_conv2d_f32(given);
     }
 
-    #[cfg(not(netkit_micro))]
+    #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     fn common_conv2d_f32(self, given: Given<'_>) {
         self.conv2d_f32_of::<false>(given);
     }
 
-    #[cfg_attr(not(netkit_micro), inline(never))]
-    #[cfg_attr(netkit_micro, inline(always))]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn any_conv2d_f32(self, given: Given<'_>) {
         self.conv2d_f32_of::<true>(given);
     }

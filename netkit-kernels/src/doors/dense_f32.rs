@@ -4,7 +4,7 @@ use super::check::{has, require};
 use crate::dispatch::Kernels;
 use crate::filter::Filter;
 use crate::generic::dense_f32::DenseF32;
-#[cfg(not(netkit_micro))]
+#[cfg(target_arch = "x86_64")]
 use crate::generic::dense_f32::is_common;
 use crate::parallel::{Piece, compute, product};
 use netkit_core::op::{Activation, Dense};
@@ -27,7 +27,7 @@ impl Kernels {
     ///
     /// The result differs from exact arithmetic by at most `(n + 6) · 2^−24 · (|bias| + Σ|w·x|)` plus
     /// what the activation adds, `n` being the input features.
-    #[cfg_attr(not(netkit_micro), inline)]
+    #[cfg_attr(target_arch = "x86_64", inline)]
     pub fn dense_f32(
         self,
         dense: &Dense,
@@ -39,21 +39,21 @@ impl Kernels {
     ) {
         // As in `conv2d_f32`.
         let given = Given { dense, input, filter, bias, activation, output };
-        #[cfg(not(netkit_micro))]
+        #[cfg(target_arch = "x86_64")]
         if is_common(dense, filter, activation) {
             return self.common_dense_f32(given);
         }
         self.any_dense_f32(given);
     }
 
-    #[cfg(not(netkit_micro))]
+    #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     fn common_dense_f32(self, given: Given<'_>) {
         self.dense_f32_of::<false>(given);
     }
 
-    #[cfg_attr(not(netkit_micro), inline(never))]
-    #[cfg_attr(netkit_micro, inline(always))]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn any_dense_f32(self, given: Given<'_>) {
         self.dense_f32_of::<true>(given);
     }

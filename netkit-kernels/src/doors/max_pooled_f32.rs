@@ -6,7 +6,7 @@ use super::{conv2d_f32, depthwise_conv2d_f32};
 use crate::dispatch::Kernels;
 use crate::filter::Filter;
 use crate::generic::conv2d_f32::Conv2dF32;
-#[cfg(not(netkit_micro))]
+#[cfg(target_arch = "x86_64")]
 use crate::generic::conv2d_f32::is_common;
 use crate::generic::depthwise_conv2d_f32::DepthwiseConv2dF32;
 use crate::generic::max_pool2d_f32::MaxPool2dF32;
@@ -35,7 +35,7 @@ impl Kernels {
     /// the pool's rows asked for; `scratch` is at least [`workspace::conv2d_max_pool2d_f32`] bytes; the rest is as there.
     ///
     /// The result is to the last bit what [`max_pool2d_f32`](Self::max_pool2d_f32) makes of the whole map.
-    #[cfg_attr(not(netkit_micro), inline)]
+    #[cfg_attr(target_arch = "x86_64", inline)]
     #[allow(clippy::too_many_arguments, reason = "what a convolution and a pool read and write")]
     pub fn conv2d_max_pool2d_f32(
         self,
@@ -51,21 +51,21 @@ impl Kernels {
     ) {
         // As in `conv2d_f32`; but of two panels of channels at a time (`conv2d_band_plan_f32`) there are never three vectors.
         let given = Given { conv, pool, input, filter, bias, activation, rows, output, scratch };
-        #[cfg(not(netkit_micro))]
+        #[cfg(target_arch = "x86_64")]
         if is_common(conv, filter, activation) {
             return self.common_conv2d_max_pool2d_f32(given);
         }
         self.any_conv2d_max_pool2d_f32(given);
     }
 
-    #[cfg(not(netkit_micro))]
+    #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     fn common_conv2d_max_pool2d_f32(self, given: Given<'_>) {
         self.conv2d_max_pool2d_f32_of::<false>(given);
     }
 
-    #[cfg_attr(not(netkit_micro), inline(never))]
-    #[cfg_attr(netkit_micro, inline(always))]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn any_conv2d_max_pool2d_f32(self, given: Given<'_>) {
         self.conv2d_max_pool2d_f32_of::<true>(given);
     }

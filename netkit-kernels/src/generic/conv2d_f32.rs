@@ -34,7 +34,7 @@ pub(crate) struct Conv2dF32<'a, const ANY: bool> {
 }
 
 /// Whether a convolution has a packed filter, an activation that tiles apply, and no other form that is computed apart.
-#[cfg(not(netkit_micro))]
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) const fn is_common(conv: &Conv2d, filter: Filter<'_>, activation: Activation) -> bool {
     matches!(filter, Filter::Packed(_)) && is_simple(activation) && !conv.window.is_whole_map()
@@ -42,7 +42,7 @@ pub(crate) const fn is_common(conv: &Conv2d, filter: Filter<'_>, activation: Act
 
 /// Whether [`Block::packed`] uses a tile of three vectors somewhere, with the only set that has such tiles, of 16 lanes (AVX-512).
 /// Such convolutions go the way of any; without these tiles they would give the same bits, more slowly.
-#[cfg(not(netkit_micro))]
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) const fn wants_three_vectors(conv: &Conv2d) -> bool {
     let vectors = conv.out_channels.div_ceil(PANEL);

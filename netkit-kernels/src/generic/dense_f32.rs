@@ -1,13 +1,13 @@
 //! Dense layers: each output is the dot product of a row of weights with the input, the weights read
 //! once, in the order of the file.
 
-#[cfg(not(netkit_micro))]
+#[cfg(target_arch = "x86_64")]
 use super::activation::is_simple;
 use super::activation::{apply, apply_simple};
 #[cfg(not(netkit_micro))]
 use super::dense_rows_f32::SeveralRowsF32;
 use crate::arch::dot_f32::{DotsF32, SECOND_CACHE};
-#[cfg(not(netkit_micro))]
+#[cfg(target_arch = "x86_64")]
 use crate::filter::Filter;
 use crate::simd::{Kernel, Simd};
 use netkit_core::op::{Activation, Dense};
@@ -24,7 +24,7 @@ pub(crate) struct DenseF32<'a, const ANY: bool> {
 }
 
 /// Whether a dense layer has one row, an activation that is little code, and weights as they are.
-#[cfg(not(netkit_micro))]
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) const fn is_common(dense: &Dense, filter: Filter<'_>, activation: Activation) -> bool {
     let scaled = matches!(filter, Filter::File { scale: Some(_), .. });
